@@ -1,0 +1,45 @@
+# The commands of the project: `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo test check bench e2e clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv and install what requirements.lock names, by hash
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "podscaler needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+demo: $(READY) ## watch a web service being scaled up and down, with the reasons (about two minutes)
+	$(BIN)/podscaler demo
+
+test: $(READY) ## all tests that need no special machine
+	$(BIN)/python -m pytest -n 4 --dist loadgroup tests
+
+check: $(READY) ## lint, types, layers, size budgets
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/size_budgets.py src tests benchmarks tools
+
+bench: $(READY) ## the benchmarks, as tables
+	$(BIN)/python -m benchmarks
+
+e2e: $(READY) ## the end-to-end tests alone
+	$(BIN)/python -m pytest -m e2e tests/e2e
+
+lock: ## renew requirements.lock from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

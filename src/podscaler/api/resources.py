@@ -1,0 +1,139 @@
+"""What a served kind is, as data: the record that the API server reads to know how to treat an object.
+
+`podscaler.api.catalog` lists the records; `podscaler.controlplane` serves whatever is listed. A new kind is a new
+record, never a new branch in the server. Objects are JSON-ready dicts throughout; functions here neither read the clock
+nor make random values (the server sets uid, creationTimestamp, resourceVersion and generated names).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.api.field import FieldError
+
+Object = dict[str, Any]
+"""One API object (or a part of one) as JSON-ready data."""
+
+
+def _same(obj: Object) -> Object:
+    return obj
+
+
+def _nothing(obj: Object) -> None:
+    del obj
+
+
+def _nothing_of(new: Object, old: Object) -> None:
+    del new, old
+
+
+def _no_errors(new: Object, old: Object | None) -> list[FieldError]:
+    del new, old
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version in which a resource is served.
+
+    Attributes:
+        version: `v1`, `v2`, ...
+        message: the schema's name of the object (`autoscaling/v2.HorizontalPodAutoscaler`, see `podscaler.api.schema`).
+        default: fills in this version's API defaults, in place.
+        to_storage: a decoded and defaulted object of this version, in the storage version (may return its argument).
+        from_storage: the reverse; its result has this version's apiVersion and the fields that are always present.
+    """
+
+    version: str
+    message: str
+    default: Callable[[Object], None] = _nothing
+    to_storage: Callable[[Object], Object] = _same
+    from_storage: Callable[[Object], Object] = _same
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """What happens to objects (in the storage version) between decoding and storing.
+
+    `prepare_*` change the new object in place (clear or carry over status, keep what a client may not set); `validate*`
+    return every fault, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and rises
+    when `spec_of` differs.
+    """
+
+    prepare_create: Callable[[Object], None] = _nothing
+    prepare_update: Callable[[Object, Object], None] = _nothing_of
+    prepare_status_update: Callable[[Object, Object], None] = _nothing_of
+    validate: Callable[[Object, Object | None], list[FieldError]] = _no_errors
+    validate_status: Callable[[Object, Object | None], list[FieldError]] = _no_errors
+    has_generation: bool = False
+    spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
+    grace_period_s: Callable[[Object], int] | None = None
+    """For kinds that are deleted gracefully (Pod): the seconds that apply when the client names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a Table (`kubectl get`): meta.k8s.io/v1 TableColumnDefinition."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """How a kind looks as a Table: `row` returns one cell per column; its second argument is now (nanoseconds)."""
+
+    columns: tuple[Column, ...]
+    row: Callable[[Object, int], list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleMapping:
+    """How a kind maps to autoscaling/v1 Scale."""
+
+    replicas: Callable[[Object], int]
+    status_replicas: Callable[[Object], int]
+    selector: Callable[[Object], str]
+    set_replicas: Callable[[Object, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind in all its versions, as it is served and stored.
+
+    Attributes:
+        group: API group, empty for core.
+        plural, singular, kind: its names.
+        versions: preferred version first.
+        storage_version: the version in which objects are kept and given to `strategy`, `printer`, `fields` and `scale`.
+        namespaced: whether objects live in a namespace.
+        short_names, categories: for kubectl (`hpa`, `all`).
+        has_status: whether there is a `status` subresource.
+        scale: how the `scale` subresource maps, None without one.
+        fields: the selectable fields besides metadata.name and metadata.namespace, as text: `{"status.phase": "Running"}`.
+        stored: False where another part of the program provides the objects (metrics.k8s.io).
+    """
+
+    group: str
+    plural: str
+    singular: str
+    kind: str
+    versions: tuple[Version, ...]
+    storage_version: str
+    printer: Printer
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    strategy: Strategy = field(default_factory=Strategy)
+    has_status: bool = False
+    scale: ScaleMapping | None = None
+    fields: Callable[[Object], Mapping[str, str]] = lambda _obj: {}
+    stored: bool = True
+
+    @property
+    def key(self) -> str:
+        """The group-resource text that names it in code and in messages: `pods`, `deployments.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural

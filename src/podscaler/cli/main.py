@@ -1,0 +1,53 @@
+"""The command `podscaler`: its list of subcommands, loaded one at a time so that starting stays fast."""
+
+from importlib import import_module
+
+import click
+
+from podscaler import __version__
+from podscaler.errors import PodscalerError
+
+COMMANDS = {
+    "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
+    "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
+    "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),
+    "up": ("podscaler.cli.up", "a whole control plane on this machine, with real processes as pods"),
+}
+
+
+class LazyGroup(click.Group):
+    """Subcommands from COMMANDS; each module has its click command under the name `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in alphabetical order."""
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of that name, imported now; None where there is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)  # noqa: S101 - a wrong module here is a bug of ours
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of subcommands, without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand; what the user got wrong becomes one sentence and exit status 2."""
+        try:
+            return super().invoke(ctx)
+        except PodscalerError as error:
+            click.echo(f"podscaler: {error}", err=True)
+            ctx.exit(2)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="podscaler")
+def cli() -> None:
+    """A Kubernetes HorizontalPodAutoscaler that explains its decisions, and a control plane to see it at work."""

@@ -1,0 +1,118 @@
+"""The seam between the API server and the parts that live beside it (controllers, node): objects by group-resource.
+
+`Registry` is what workload controllers, garbage collector, services and node are written against; the API server's
+implementation gives them the same admission, validation, versions and watch events as HTTP gives everyone else.
+Resources are named by `Resource.key` (`pods`, `deployments.apps`). Objects are in their storage version and are the
+caller's own copies. Refusals are `podscaler.errors.StatusError`, as over HTTP (`code` 404, 409, 422, ...).
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One event of a watch: the object as it now is (for DELETED: as it last was), with its resourceVersion."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: Object
+
+
+class Registry(Protocol):
+    """Reads come from memory and never wait; writes return once they are durable."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Object:
+        """The object (namespace `""` for cluster-scoped kinds). Raises StatusError 404."""
+        ...
+
+    def find(self, resource: str, namespace: str, name: str) -> Object | None:
+        """As `get`, None where there is none."""
+        ...
+
+    def list(self, resource: str, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> Sequence[Object]:
+        """Objects of a namespace (`""`: of all) that carry all of `labels`, in key order."""
+        ...
+
+    def owned_by(self, resource: str, uid: str) -> Sequence[Object]:
+        """Objects with an ownerReference (controller or not) to `uid`; costs only as much as it finds."""
+        ...
+
+    async def create(self, resource: str, obj: Object) -> Object:
+        """Create `obj` (metadata.namespace set where the kind has one). Raises StatusError 409 AlreadyExists, 422."""
+        ...
+
+    async def update(self, resource: str, obj: Object, *, subresource: str = "") -> Object:
+        """Replace the object; `subresource="status"` replaces only its status. Raises StatusError 404, 409, 422.
+
+        With a metadata.resourceVersion that is not the stored one: 409 Conflict. A write that changes nothing keeps it.
+        """
+        ...
+
+    async def mutate(
+        self, resource: str, namespace: str, name: str, change: Callable[[Object], None], *, subresource: str = ""
+    ) -> Object:
+        """Apply `change` (in place, synchronous) to the newest object and store it: never a conflict."""
+        ...
+
+    async def delete(
+        self,
+        resource: str,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        grace_period_s: int | None = None,
+        propagation: Literal["Background", "Foreground", "Orphan"] | None = None,
+    ) -> None:
+        """Delete, gracefully where the kind has a grace period (0: at once). Raises StatusError 404, 409 (other uid).
+
+        A finalizer keeps the object, with its deletionTimestamp, until it is removed.
+        """
+        ...
+
+    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
+        """Changes of all namespaces from now on, without end; with `initial`, first an ADDED for each object there is.
+
+        No change is lost or doubled. A consumer that falls too far behind is restarted with a fresh set of ADDED by the
+        caller's own loop: the iterator then raises StatusError 410.
+        """
+        ...
+
+
+class VirtualObjects(Protocol):
+    """Objects that are not stored but computed on demand (PodMetrics, NodeMetrics), read-only over the API."""
+
+    def list(self, namespace: str) -> Sequence[Object]:
+        """Objects of the namespace (`""`: all), without apiVersion and kind: the server adds those asked for."""
+        ...
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """One object, None where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What `GET .../pods/NAME/log` asked for; names as in core/v1 PodLogOptions."""
+
+    container: str
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_ns: int | None = None
+    limit_bytes: int | None = None
+
+
+class PodLogs(Protocol):
+    """Where the API server reads containers' logs."""
+
+    def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
+        """The log's bytes in chunks; with `follow`, without end until the container's log ends.
+
+        Raises StatusError 400 where there is no such container or no log to read.
+        """
+        ...

@@ -1,0 +1,87 @@
+"""The errors that callers of podscaler may meet, in one small tree.
+
+    PodscalerError
+    ├── UsageError              the user got a flag, a file or a manifest wrong: one sentence, exit status 2
+    └── StatusError             an API request was refused; carries what metav1.Status carries
+
+Both ends of the API use StatusError: the embedded server raises it to answer, the client raises it for
+what a server answered. Everything else that goes wrong inside is a bug and may show a traceback.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class PodscalerError(Exception):
+    """The root: nothing of podscaler raises another kind on purpose."""
+
+
+class UsageError(PodscalerError):
+    """What the user gave cannot be used; the text is a sentence that says what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of `details.causes` of a Status."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+
+class StatusError(PodscalerError):
+    """A request that failed, in the words of metav1.Status.
+
+    Args:
+        message: the sentence for people.
+        code: the HTTP status code (400-599), or 0 where the failure arose in the client.
+        reason: the machine-readable reason (`NotFound`, `Conflict`, ...); may be empty.
+        details: the Status' `details` as JSON-ready data, without causes; may be empty.
+        causes: the entries of `details.causes`, in order.
+        headers: what else the answer's headers must say (`Retry-After`, `Allow`, ...).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        reason: str = "",
+        details: Mapping[str, Any] | None = None,
+        causes: Sequence[Cause] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.reason = reason
+        self.details = dict(details or {})
+        self.causes = tuple(causes)
+        self.headers = dict(headers or {})
+
+    def to_status(self) -> dict[str, Any]:
+        """The metav1.Status of this failure as JSON-ready data."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        details = dict(self.details)
+        if self.causes:
+            details["causes"] = [_cause_json(cause) for cause in self.causes]
+        if details:
+            status["details"] = details
+        status["code"] = self.code
+        return status
+
+
+def _cause_json(cause: Cause) -> dict[str, str]:
+    body = {"reason": cause.reason, "message": cause.message}
+    if cause.field:
+        body["field"] = cause.field
+    return body
