@@ -1,0 +1,13 @@
+"""The image `pause`: does nothing until it is told to end."""
+
+import signal
+
+
+def main() -> None:
+    """Wait for SIGTERM or SIGINT."""
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    main()
