@@ -49,6 +49,22 @@ def duplicate(field: str, value: Any) -> FieldError:
     return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
 
 
+def not_found(field: str, value: Any) -> FieldError:
+    """The value refers to something that is not there."""
+    return FieldError("FieldValueNotFound", field, f"Not found: {_shown(value)}")
+
+
+def too_long(field: str, max_bytes: int) -> FieldError:
+    """The text (or all texts of a map together) has more than `max_bytes` bytes; upstream no longer shows the value."""
+    return FieldError("FieldValueTooLong", field, f"Too long: may not be more than {max_bytes} bytes")
+
+
+def too_many(field: str, count: int, max_count: int) -> FieldError:
+    """The list has more than `max_count` entries."""
+    items = "item" if max_count == 1 else "items"
+    return FieldError("FieldValueTooMany", field, f"Too many: {count}: must have at most {max_count} {items}")
+
+
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

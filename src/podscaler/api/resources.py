@@ -56,8 +56,8 @@ class Strategy:
     """What happens to objects (in the storage version) between decoding and storing.
 
     `prepare_*` change the new object in place (clear or carry over status, keep what a client may not set); `validate*`
-    return every fault, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and rises
-    when `spec_of` differs.
+    return every fault, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and
+    rises when `spec_of` differs.
     """
 
     prepare_create: Callable[[Object], None] = _nothing
@@ -113,8 +113,11 @@ class Resource:
         short_names, categories: for kubectl (`hpa`, `all`).
         has_status: whether there is a `status` subresource.
         scale: how the `scale` subresource maps, None without one.
-        fields: the selectable fields besides metadata.name and metadata.namespace, as text: `{"status.phase": "Running"}`.
+        fields: the selectable fields besides metadata.name and metadata.namespace: `{"status.phase": "Running"}`.
         stored: False where another part of the program provides the objects (metrics.k8s.io).
+        stored_as: key of the resource that keeps the objects, where that is another one: `events.events.k8s.io` is a
+            second face of `events`. Its `versions` convert to and from that resource's storage version, and refusals
+            name that resource's group. Strategy, printer and fields are its own.
     """
 
     group: str
@@ -132,6 +135,12 @@ class Resource:
     scale: ScaleMapping | None = None
     fields: Callable[[Object], Mapping[str, str]] = lambda _obj: {}
     stored: bool = True
+    stored_as: str = ""
+
+    @property
+    def storage_key(self) -> str:
+        """The key under which the objects are stored: `key`, or that of the resource whose second face this is."""
+        return self.stored_as or self.key
 
     @property
     def key(self) -> str:
