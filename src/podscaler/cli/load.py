@@ -1,0 +1,98 @@
+"""Real load on a web service: requests at a rate that is asked for, whatever the answers take.
+
+Used by the demo. The generator is open-loop: a slow service does not slow the requests down, it lets them pile up, as
+users would. What is under way at once is bounded; a request beyond the bound counts as failed without being sent.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+import aiohttp
+
+MAX_IN_FLIGHT = 256
+TIMEOUT_S = 10.0
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What became of the requests: how many failed, and the latency of each that was served, in seconds."""
+
+    failed: int = 0
+    latencies_s: list[float] = field(default_factory=list)
+
+    @property
+    def served(self) -> int:
+        """How many requests were answered with 200."""
+        return len(self.latencies_s)
+
+    def percentile_s(self, percent: float) -> float:
+        """The latency that `percent` % of the served requests did not exceed; 0.0 where none was served."""
+        ordered = sorted(self.latencies_s)
+        if not ordered:
+            return 0.0
+        return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+class LoadGenerator:
+    """Requests to one URL at `rate` per second, which may be changed while it runs.
+
+    Args:
+        url: an http URL of this machine.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.rate = 0.0
+        self.outcomes = Outcomes()
+        self._url = url
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Send requests until cancelled."""
+        # Every request has a connection of its own, so that the Service can spread them over the pods.
+        connector = aiohttp.TCPConnector(limit=MAX_IN_FLIGHT, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            try:
+                await self._pace(session)
+            finally:
+                await self._finish()
+
+    async def _pace(self, session: aiohttp.ClientSession) -> None:
+        due_s = time.monotonic()
+        while True:
+            now_s = time.monotonic()
+            if self.rate <= 0:
+                due_s = now_s
+                await asyncio.sleep(0.1)
+                continue
+            if due_s > now_s:
+                await asyncio.sleep(min(due_s - now_s, 0.1))
+                continue
+            due_s = max(due_s, now_s - 1.0) + 1.0 / self.rate
+            self._send(session)
+
+    def _send(self, session: aiohttp.ClientSession) -> None:
+        if len(self._under_way) >= MAX_IN_FLIGHT:
+            self.outcomes.failed += 1
+            return
+        task = asyncio.create_task(self._request(session))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _request(self, session: aiohttp.ClientSession) -> None:
+        started_s = time.monotonic()
+        try:
+            async with session.get(self._url) as response:
+                await response.read()
+                served = response.status == 200
+        except (aiohttp.ClientError, TimeoutError):
+            served = False
+        if served:
+            self.outcomes.latencies_s.append(time.monotonic() - started_s)
+        else:
+            self.outcomes.failed += 1
+
+    async def _finish(self) -> None:
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=TIMEOUT_S)
