@@ -1,0 +1,134 @@
+"""The rules for names, label keys and label values, as functions that return what is wrong with a text.
+
+Called by the validation of served kinds and by label selectors. Each function returns a list of fault texts in
+upstream's order, empty when the text is fine; the caller wraps them in a field error. Lengths are counted in bytes.
+
+Source: Kubernetes v1.37.0, object names and label syntax (spec/api.md 2.5, spec/decision.md 12.3).
+"""
+
+import re
+
+_LABEL_TEXT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
+_QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE_TEXT = f"({_QUALIFIED_TEXT})?"
+
+_LABEL = re.compile(_LABEL_TEXT)
+_SUBDOMAIN = re.compile(_SUBDOMAIN_TEXT)
+_QUALIFIED = re.compile(_QUALIFIED_TEXT)
+_VALUE = re.compile(_VALUE_TEXT)
+
+_LABEL_FAULT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
+    f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_TEXT}')"
+)
+_SUBDOMAIN_FAULT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
+    f" end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_TEXT}')"
+)
+_QUALIFIED_FAULT = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+    f" (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED_TEXT}')"
+)
+_TOO_MANY_SLASHES_FAULT = (
+    f"a valid label key {_QUALIFIED_FAULT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
+_VALUE_FAULT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
+    f" '{_VALUE_TEXT}')"
+)
+
+_CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_QUOTA_RESOURCES = frozenset(
+    f"{side}.{resource}" for side in ("requests", "limits") for resource in _CONTAINER_RESOURCES
+) | {
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+}
+
+
+def path_segment_faults(text: str) -> list[str]:
+    """What forbids `text` as one segment of a URL path (any object name of any kind)."""
+    if text in {".", ".."}:
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in text]
+
+
+def dns_label_faults(text: str) -> list[str]:
+    """What forbids `text` as an RFC 1123 label (namespaces, containers)."""
+    return _too_long(text, 63) + ([] if _LABEL.fullmatch(text) else [_LABEL_FAULT])
+
+
+def dns_subdomain_faults(text: str) -> list[str]:
+    """What forbids `text` as an RFC 1123 subdomain (names of most objects)."""
+    return _too_long(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_FAULT])
+
+
+def label_key_faults(text: str) -> list[str]:
+    """What forbids `text` as a label key, annotation key or any other qualified name."""
+    parts = text.split("/")
+    if len(parts) > 2:
+        return [_TOO_MANY_SLASHES_FAULT]
+    faults = _prefix_faults(parts[0]) if len(parts) == 2 else []
+    return faults + [f"name part {fault}" for fault in _name_part_faults(parts[-1])]
+
+
+def label_value_faults(text: str) -> list[str]:
+    """What forbids `text` as the value of a label."""
+    return _too_long(text, 63) + ([] if _VALUE.fullmatch(text) else [_VALUE_FAULT])
+
+
+def container_resource_name_faults(text: str) -> list[str]:
+    """What forbids `text` as the name of a resource that a container requests.
+
+    Differs: the spec names the outcome for unqualified names only; names with a slash follow upstream's rule for
+    extended resources.
+    """
+    faults = label_key_faults(text)
+    if not faults and "/" not in text and not _is_standard_resource(text):
+        faults = ["must be a standard resource type or fully qualified"]
+    if "/" in text:
+        return faults + ([] if _is_native(text) else _extended_resource_faults(text))
+    return faults + ([] if _is_container_resource(text) else ["must be a standard resource for containers"])
+
+
+def _too_long(text: str, limit_bytes: int) -> list[str]:
+    return [f"must be no more than {limit_bytes} bytes"] if len(text.encode()) > limit_bytes else []
+
+
+def _prefix_faults(prefix: str) -> list[str]:
+    faults = dns_subdomain_faults(prefix) if prefix else ["must be non-empty"]
+    return [f"prefix part {fault}" for fault in faults]
+
+
+def _name_part_faults(name: str) -> list[str]:
+    faults = _too_long(name, 63) if name else ["must be non-empty"]
+    return faults + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_FAULT])
+
+
+def _is_container_resource(name: str) -> bool:
+    return name in _CONTAINER_RESOURCES or name.startswith("hugepages-")
+
+
+def _is_standard_resource(name: str) -> bool:
+    return _is_container_resource(name) or name in _QUOTA_RESOURCES or name.startswith("requests.hugepages-")
+
+
+def _is_native(name: str) -> bool:
+    return "kubernetes.io/" in name
+
+
+def _extended_resource_faults(name: str) -> list[str]:
+    if name.startswith("requests.") or label_key_faults(f"requests.{name}"):
+        return ["doesn't follow extended resource name standard"]
+    return []
