@@ -1,0 +1,131 @@
+"""The recorder through which controllers and the node report what happened to an object, as core/v1 Events.
+
+Called by every part of the control plane that reports; nobody waits for an event to be written. Reports go through a
+bounded buffer (the oldest wait, new ones are dropped when it is full) to one writer per recorder, which runs only while
+there is something to write. A write that the registry refuses is logged and dropped: an event is news, not state.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any, Final, Literal
+
+from podscaler.clock import Clock, rfc3339
+from podscaler.controlplane.event_correlation import EventCorrelator, Report, Written
+from podscaler.controlplane.registry import Object, Registry
+from podscaler.errors import StatusError
+
+BUFFERED_EVENTS: Final = 1000
+
+_log = logging.getLogger(__name__)
+
+
+class EventRecorder:
+    """Events of one component.
+
+    Args:
+        registry: where Events are written.
+        component: `source.component` and `reportingComponent`: `kubelet`, `deployment-controller`, ...
+        clock: timestamps.
+        host: `source.host`, the node's name where the component belongs to one.
+    """
+
+    def __init__(self, registry: Registry, component: str, clock: Clock, *, host: str = "") -> None:
+        self._registry = registry
+        self._component = component
+        self._clock = clock
+        self._host = host
+        self._correlator = EventCorrelator()
+        self._buffer: deque[tuple[Object, str, Report, int]] = deque()
+        self._writer: asyncio.Task[None] | None = None
+
+    def event(
+        self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str, *, field_path: str = ""
+    ) -> None:
+        """Report that `reason` (CamelCase) happened to `obj`; `message` is a sentence for people. Never waits or fails.
+
+        `obj` needs apiVersion, kind and metadata; `field_path` names a part of it (`spec.containers{web}`).
+        """
+        if len(self._buffer) >= BUFFERED_EVENTS:
+            _log.warning("event dropped, the buffer is full: %s %s", reason, message)
+            return
+        report = Report(
+            subject=_subject(obj, field_path), object_name=_name(obj), type=type, reason=reason, message=message
+        )
+        self._buffer.append((obj, field_path, report, self._clock.now_ns()))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_buffered())
+
+    async def flush(self) -> None:
+        """Return once everything reported so far is written or dropped."""
+        if self._writer is not None:
+            await self._writer
+
+    async def _write_buffered(self) -> None:
+        while self._buffer:
+            obj, field_path, report, now_ns = self._buffer.popleft()
+            written = self._correlator.correlate(report, now_ns)
+            if written is None:
+                continue
+            try:
+                await self._write(self._body(obj, field_path, report, written, now_ns))
+            except StatusError as error:
+                _log.info("event %s of %s not written: %s", report.reason, report.object_name, error.message)
+
+    async def _write(self, event: Object) -> None:
+        meta = event["metadata"]
+        if event["count"] > 1:
+            try:
+                await self._registry.mutate("events", meta["namespace"], meta["name"], lambda old: _recount(old, event))
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+            else:
+                return
+        await self._registry.create("events", event)
+
+    def _body(self, obj: Object, field_path: str, report: Report, written: Written, now_ns: int) -> Object:
+        meta = obj["metadata"]
+        involved = {
+            "kind": obj.get("kind", ""),
+            "namespace": meta.get("namespace", ""),
+            "name": meta["name"],
+            "uid": meta.get("uid", ""),
+            "apiVersion": obj.get("apiVersion", ""),
+            "resourceVersion": meta.get("resourceVersion", ""),
+            "fieldPath": field_path,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": written.name, "namespace": meta.get("namespace") or "default"},
+            "involvedObject": _without_empty(involved),
+            "reason": report.reason,
+            "message": written.message,
+            "source": _without_empty({"component": self._component, "host": self._host}),
+            "firstTimestamp": rfc3339(written.first_ns),
+            "lastTimestamp": rfc3339(now_ns),
+            "count": written.count,
+            "type": report.type,
+            "eventTime": None,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+        }
+
+
+def _recount(old: Object, event: Object) -> None:
+    for field in ("count", "lastTimestamp", "message"):
+        old[field] = event[field]
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value}
+
+
+def _name(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _subject(obj: Object, field_path: str) -> tuple[str, ...]:
+    meta = obj["metadata"]
+    return (obj.get("kind", ""), meta.get("namespace", ""), meta["name"], meta.get("uid", ""), field_path)
