@@ -1,0 +1,133 @@
+"""Requests to one API server, each a coroutine that returns the answer's bytes or raises what the server said.
+
+Everything of podscaler that talks to an API server does it through a Client: the same code for a real cluster and for
+the embedded one. It knows URLs and Status, and no kinds: callers decode. `subject` is what an error text calls what was
+asked (`pods.metrics.k8s.io`, `deployments web`).
+
+Retries inside: an answer 429 or 5xx with an integer Retry-After is repeated after that many seconds, and a GET whose
+connection broke after one second; ten times at most. Everything else fails at once.
+
+Source: controller.md 10; decision.md 7.6.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from podscaler.clock import Clock
+from podscaler.errors import StatusError
+from podscaler.kube import failures, quoting
+from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
+
+log = logging.getLogger(__name__)
+
+RETRIES = 10
+BROKEN_CONNECTION_DELAY_S = 1.0
+REQUEST_TIMEOUT_S = 60.0
+"""What API servers themselves allow a request; without it a server that hangs would hold a worker for ever."""
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+Query = Sequence[tuple[str, str]]
+"""Parameters by name, not encoded, in any order; those with an empty value are not sent."""
+
+
+class Client:
+    """See the module.
+
+    Args:
+        transport: where requests go; the client closes it.
+        clock: for the waits between retries.
+    """
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+
+    @property
+    def server(self) -> str:
+        """Where requests go, for messages."""
+        return self._transport.server
+
+    async def get(
+        self, path: str, *, subject: str, query: Query = (), accept: str = JSON, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> bytes:
+        """The body of the answer. Raises StatusError."""
+        headers = {"Accept": accept}
+        request = Request("GET", path, quoting.query(query), headers=headers, timeout_s=timeout_s)
+        return await self._send(request, subject)
+
+    async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
+        """Replace what is at `path`; the object as it then is. Raises StatusError."""
+        return await self._send(self._writing("PUT", path, body, JSON), subject)
+
+    async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
+        """Create in the collection at `path`; the object as it then is. Raises StatusError."""
+        return await self._send(self._writing("POST", path, body, JSON), subject)
+
+    async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
+        """Change what is at `path`; the object as it then is. Raises StatusError."""
+        return await self._send(self._writing("PATCH", path, body, content_type), subject)
+
+    async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
+        """Delete what is at `path`, with DeleteOptions as `body`. Raises StatusError."""
+        return await self._send(self._writing("DELETE", path, body, JSON), subject)
+
+    @asynccontextmanager
+    async def watch(self, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[Stream]:
+        """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading."""
+        request = Request("GET", path, quoting.query([*query, ("watch", "true")]), headers={"Accept": JSON})
+        async with self._transport.stream(request) as stream:
+            if not 200 <= stream.status <= 206:
+                answer = Answer(stream.status, stream.headers, await stream.read())
+                raise failures.of_answer(answer, method="WATCH", subject=subject)
+            yield stream
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    def _writing(self, method: str, path: str, body: bytes | None, content_type: str) -> Request:
+        headers = {"Accept": JSON}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
+
+    async def _send(self, request: Request, subject: str) -> bytes:
+        for _ in range(RETRIES):
+            try:
+                return await self._attempt(request, subject)
+            except StatusError as failure:
+                delay_s = retry_delay_s(failure, request.method)
+                if delay_s is None:
+                    raise
+                log.info("%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
+            await self._clock.sleep(delay_s)
+        return await self._attempt(request, subject)
+
+    async def _attempt(self, request: Request, subject: str) -> bytes:
+        answer = await self._transport.request(request)
+        if 200 <= answer.status <= 206:
+            return answer.body
+        raise failures.of_answer(answer, method=request.method, subject=subject)
+
+
+def retry_delay_s(failure: StatusError, method: str) -> float | None:
+    """How long to wait before the same request is sent again; None where that makes no sense."""
+    if isinstance(failure, TransportError):
+        return BROKEN_CONNECTION_DELAY_S if failure.broken and method == "GET" else None
+    seconds = failure.headers.get("Retry-After", "")
+    if (failure.code == 429 or failure.code >= 500) and seconds.isascii() and seconds.isdigit():
+        return float(seconds)
+    return None
+
+
+def is_conflict(error: StatusError) -> bool:
+    """Whether a write met a newer object: 409 with reason Conflict (and not AlreadyExists)."""
+    return error.code == 409 and error.reason == "Conflict"
+
+
+def is_not_found(error: StatusError) -> bool:
+    """Whether the server says that there is no such object."""
+    return error.reason == "NotFound"

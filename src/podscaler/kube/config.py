@@ -1,0 +1,37 @@
+"""How to reach one API server: address, trust and credentials, complete and checked.
+
+`kube.locate` makes it from a kubeconfig or from inside a cluster; `kube.transport` takes it. Nothing of it is looked up
+later, except a token that others renew. Secrets do not show in its `repr`.
+"""
+
+from dataclasses import dataclass, field
+
+from podscaler.kube.credentials import Credentials, NoCredentials
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One API server, and who we are to it.
+
+    Attributes:
+        server: `https://host:port`, without a slash at the end; may have a path.
+        credentials: where the Authorization header comes from.
+        ca_pem: the certificates that the server's must be signed by; None: the machine's own list.
+        client_certificate_pem, client_key_pem: both or neither.
+        verify: False leaves the server's certificate unchecked.
+        tls_server_name: the name that the certificate must have, where it is not the host's.
+        proxy: `http://host:port` to go through.
+        namespace: the context's; `default` where it names none.
+        origin: for messages: the file and context that this came from.
+    """
+
+    server: str
+    credentials: Credentials = field(default_factory=NoCredentials)
+    ca_pem: bytes | None = field(default=None, repr=False)
+    client_certificate_pem: bytes | None = field(default=None, repr=False)
+    client_key_pem: bytes | None = field(default=None, repr=False)
+    verify: bool = True
+    tls_server_name: str | None = None
+    proxy: str | None = None
+    namespace: str = "default"
+    origin: str = "the given configuration"

@@ -1,0 +1,109 @@
+"""How requests prove who sends them: providers of the Authorization header.
+
+`kube.kubeconfig` and `kube.config` choose one; `kube.transport` asks it before each request, so that a token may change
+while the program runs. Credentials that a program hands out (exec plugins) fit the same protocol. Nothing here is ever
+logged, and `repr` shows no secret.
+
+Source: client-go's transport (a token file is read again after a minute).
+"""
+
+import asyncio
+import base64
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from podscaler.clock import Clock
+from podscaler.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+TOKEN_FILE_PERIOD_S = 60.0
+
+
+class Credentials(Protocol):
+    """Where the Authorization header comes from."""
+
+    async def authorization(self) -> str | None:
+        """The header's value for the next request, None where requests carry none."""
+        ...
+
+    def refused(self) -> bool:
+        """The server answered 401. Whether asking again may give another answer, so that one more try makes sense."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoCredentials:
+    """For client certificates and for servers that ask for nothing."""
+
+    async def authorization(self) -> str | None:
+        """None."""
+        return None
+
+    def refused(self) -> bool:
+        """There is nothing to renew."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header that never changes; see `bearer` and `basic`."""
+
+    value: str = field(repr=False)
+
+    async def authorization(self) -> str | None:
+        """The header's value."""
+        return self.value
+
+    def refused(self) -> bool:
+        """It would be the same again."""
+        return False
+
+
+def bearer(token: str) -> Header:
+    """The header of a bearer token."""
+    return Header(f"Bearer {token}")
+
+
+def basic(username: str, password: str) -> Header:
+    """The header of a user name with a password."""
+    return Header("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
+
+
+class TokenFile:
+    """A bearer token in a file that somebody else renews (a service account's).
+
+    Args:
+        path: the file.
+        clock: for the minute after which the file is read again.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._value: str | None = None
+        self._fresh_until_s = float("-inf")
+
+    async def authorization(self) -> str | None:
+        """The header, at most a minute old. Raises UsageError where the file cannot be read and never could."""
+        if self._clock.monotonic_s() >= self._fresh_until_s:
+            await self._read()
+        return self._value
+
+    def refused(self) -> bool:
+        """Read the file again before the next request: it may hold a newer token."""
+        self._fresh_until_s = float("-inf")
+        return True
+
+    async def _read(self) -> None:
+        try:
+            token = (await asyncio.to_thread(self._path.read_text)).strip()
+        except OSError as error:
+            if self._value is None:
+                raise UsageError(f"token file {self._path}: {error.strerror}") from error
+            log.warning("token file %s: %s; the last token stays in use", self._path, error.strerror)
+            return
+        self._value = f"Bearer {token}"
+        self._fresh_until_s = self._clock.monotonic_s() + TOKEN_FILE_PERIOD_S

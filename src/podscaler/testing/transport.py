@@ -1,0 +1,123 @@
+"""A transport that answers from a script: the fake of `podscaler.kube.transport` for tests of whatever uses a client.
+
+It passes the contract tests that the real transport passes. Requests are kept in `requests`, in order.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from podscaler.kube.transport import Answer, Request, Stream, TransportError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A reply that never comes: the cause in Go's words."""
+
+    cause: str
+    broken: bool = False
+
+
+class Feed:
+    """A stream that the test feeds with lines, and ends or cuts when it likes; lines that nobody read yet wait."""
+
+    def __init__(self, *lines: bytes) -> None:
+        self._queue: asyncio.Queue[list[bytes] | Failure | None] = asyncio.Queue()
+        self.send(*lines)
+
+    def send(self, *lines: bytes) -> None:
+        """Let `lines` arrive, together."""
+        if lines:
+            self._queue.put_nowait(list(lines))
+
+    def end(self) -> None:
+        """End the answer in good order."""
+        self._queue.put_nowait(None)
+
+    def cut(self, cause: str = "EOF") -> None:
+        """Break the connection."""
+        self._queue.put_nowait(Failure(cause, broken=True))
+
+    async def next(self) -> list[bytes] | Failure | None:
+        """What the reader gets next."""
+        return await self._queue.get()
+
+
+Reply = Answer | Failure | Feed
+Script = Reply | Callable[[Request], Reply]
+
+
+def json_answer(value: Any, status: int = 200) -> Answer:
+    """An answer with `value` as JSON."""
+    return Answer(status, {"content-type": "application/json"}, msgspec.json.encode(value))
+
+
+@dataclass
+class ScriptedTransport:
+    """See the module; paths that nobody scripted are 404 in plain text."""
+
+    server: str = "https://10.0.0.1:443"
+    requests: list[Request] = field(default_factory=list)
+    _scripts: dict[tuple[str, str], list[Script]] = field(default_factory=dict)
+
+    def on(self, method: str, path: str, *scripts: Script) -> None:
+        """Answer requests of `method` to `path` (without query) by `scripts` in turn; the last one stays."""
+        self._scripts[method, path] = list(scripts)
+
+    def asked(self, method: str = "") -> list[str]:
+        """Path and query of the requests (of `method`) so far."""
+        return [request.target for request in self.requests if method in ("", request.method)]
+
+    async def request(self, request: Request) -> Answer:
+        """The scripted answer. Raises TransportError."""
+        reply = self._reply(request)
+        await asyncio.sleep(0)
+        if isinstance(reply, Answer):
+            return reply
+        assert isinstance(reply, Failure), "a request that is no watch met a Feed"
+        raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        """The scripted stream; an Answer is a stream that is over soon."""
+        reply = self._reply(request)
+        await asyncio.sleep(0)
+        if isinstance(reply, Failure):
+            raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+        yield _ScriptedStream(self.server, request, reply)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _reply(self, request: Request) -> Reply:
+        self.requests.append(request)
+        scripts = self._scripts.get((request.method, request.path))
+        if not scripts:
+            return Answer(404, {"content-type": "text/plain"}, b"404 page not found\n")
+        script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
+        return script if isinstance(script, Reply) else script(request)
+
+
+class _ScriptedStream:
+    def __init__(self, server: str, request: Request, reply: Answer | Feed) -> None:
+        self._server = server
+        self._request = request
+        self._reply = reply
+        self.status = reply.status if isinstance(reply, Answer) else 200
+        self.headers: Mapping[str, str] = reply.headers if isinstance(reply, Answer) else {}
+
+    async def read(self) -> bytes:
+        return self._reply.body if isinstance(self._reply, Answer) else b""
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        if isinstance(self._reply, Answer):
+            yield [line for line in self._reply.body.split(b"\n") if line]
+            return
+        while (batch := await self._reply.next()) is not None:
+            if isinstance(batch, Failure):
+                raise TransportError(self._request, server=self._server, cause=batch.cause, broken=batch.broken)
+            yield batch

@@ -1,0 +1,129 @@
+"""What a client sends, and when it sends it again."""
+
+import asyncio
+
+import pytest
+
+from podscaler.errors import StatusError
+from podscaler.kube.client import Client
+from podscaler.kube.transport import Answer
+from podscaler.testing import VirtualClock
+from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
+
+BUSY = Answer(429, {"retry-after": "3"}, b"")
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    """Virtual time."""
+    return VirtualClock()
+
+
+@pytest.fixture
+def transport() -> ScriptedTransport:
+    """A script."""
+    return ScriptedTransport()
+
+
+@pytest.fixture
+def client(transport: ScriptedTransport, clock: VirtualClock) -> Client:
+    """A client on the script."""
+    return Client(transport, clock)
+
+
+async def test_get_asks_for_json(client: Client, transport: ScriptedTransport) -> None:
+    """A GET carries its query and asks for JSON; the answer's bytes come back."""
+    transport.on("GET", "/api", json_answer({}))
+    body = await client.get("/api", subject="x", query=[("b", "2"), ("a", "1")])
+    sent = transport.requests[0]
+    assert (body, sent.target, sent.headers) == (b"{}", "/api?a=1&b=2", {"Accept": "application/json"})
+
+
+@pytest.mark.parametrize(
+    ("method", "content_type"),
+    [("put", "application/json"), ("post", "application/json"), ("patch", "application/merge-patch+json")],
+)
+async def test_writes_name_their_content_type(
+    client: Client, transport: ScriptedTransport, method: str, content_type: str
+) -> None:
+    """Bodies are JSON, a patch is a merge patch unless said otherwise."""
+    transport.on(method.upper(), "/x", json_answer({}))
+    await getattr(client, method)("/x", b"{}", subject="x")
+    assert (transport.requests[0].body, transport.requests[0].headers["Content-Type"]) == (b"{}", content_type)
+
+
+async def test_a_failure_is_a_status_error(client: Client, transport: ScriptedTransport) -> None:
+    """What the server refuses raises with the generic text where there is no Status."""
+    with pytest.raises(StatusError, match=r"could not find the requested resource \(get deployments web\)"):
+        await client.get("/nowhere", subject="deployments web")
+
+
+async def test_retry_after_is_obeyed(client: Client, transport: ScriptedTransport, clock: VirtualClock) -> None:
+    """429 and 5xx with an integer Retry-After are sent again after so many seconds."""
+    transport.on("PUT", "/x", BUSY, Answer(503, {"retry-after": "2"}, b""), json_answer({}))
+    task = asyncio.ensure_future(client.put("/x", b"{}", subject="x"))
+    sent = []
+    for _ in range(6):
+        await clock.advance(1)
+        sent.append(len(transport.requests))
+    assert (sent, await task) == ([1, 1, 2, 2, 3, 3], b"{}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(503, {}, b""),
+        Answer(429, {"retry-after": "soon"}, b""),
+        Answer(404, {"retry-after": "1"}, b""),
+        Failure("dial tcp 10.0.0.1:443: connect: connection refused"),
+    ],
+    ids=["no header", "no integer", "not 429 or 5xx", "refused"],
+)
+async def test_everything_else_fails_at_once(client: Client, transport: ScriptedTransport, answer: Answer) -> None:
+    """Only what the server asks to be repeated is repeated."""
+    transport.on("GET", "/x", answer)
+    with pytest.raises(StatusError):
+        await client.get("/x", subject="x")
+    assert len(transport.requests) == 1
+
+
+async def test_ten_retries_are_the_limit(client: Client, transport: ScriptedTransport, clock: VirtualClock) -> None:
+    """After ten repetitions the failure is the caller's."""
+    transport.on("GET", "/x", BUSY)
+    task = asyncio.ensure_future(client.get("/x", subject="x"))
+    await clock.advance(100)
+    with pytest.raises(StatusError, match="too many requests"):
+        await task
+    assert len(transport.requests) == 11
+
+
+async def test_a_broken_connection_is_tried_again_for_reads_only(
+    client: Client, transport: ScriptedTransport, clock: VirtualClock
+) -> None:
+    """A GET whose connection broke is sent again after a second; a write is not, for it may have been done."""
+    for method in ("GET", "PUT"):
+        transport.on(method, "/x", Failure("EOF", broken=True), json_answer({}))
+    task = asyncio.ensure_future(client.get("/x", subject="x"))
+    await clock.advance(1)
+    assert await task == b"{}"
+    with pytest.raises(StatusError, match=r'Put "https://10.0.0.1:443/x": EOF'):
+        await client.put("/x", b"{}", subject="x")
+
+
+async def test_watch_streams_lines(client: Client, transport: ScriptedTransport) -> None:
+    """A watch says `watch=true` and gives the lines as they come."""
+    feed = Feed(b"{}")
+    feed.end()
+    transport.on("GET", "/pods", feed)
+    async with client.watch("/pods", subject="pods", query=[("resourceVersion", "5")]) as stream:
+        lines = [batch async for batch in stream.batches()]
+    assert (transport.asked(), lines) == (["/pods?resourceVersion=5&watch=true"], [[b"{}"]])
+
+
+async def test_a_refused_watch_raises(client: Client, transport: ScriptedTransport) -> None:
+    """A watch that the server refuses raises what the Status says."""
+    gone = {"kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410}
+    transport.on("GET", "/pods", json_answer(gone, 410))
+    with pytest.raises(StatusError, match="too old"):
+        async with client.watch("/pods", subject="pods"):
+            pass
