@@ -37,7 +37,7 @@ class StatusError(PodscalerError):
         message: the sentence for people.
         code: the HTTP status code (400-599), or 0 where the failure arose in the client.
         reason: the machine-readable reason (`NotFound`, `Conflict`, ...); may be empty.
-        details: the Status' `details` as JSON-ready data, without causes; may be empty.
+        details: the Status' `details` as JSON-ready data, without causes; None leaves them out, `{}` is written.
         causes: the entries of `details.causes`, in order.
         headers: what else the answer's headers must say (`Retry-After`, `Allow`, ...).
     """
@@ -57,6 +57,7 @@ class StatusError(PodscalerError):
         self.code = code
         self.reason = reason
         self.details = dict(details or {})
+        self._has_details = details is not None
         self.causes = tuple(causes)
         self.headers = dict(headers or {})
 
@@ -74,7 +75,7 @@ class StatusError(PodscalerError):
         details = dict(self.details)
         if self.causes:
             details["causes"] = [_cause_json(cause) for cause in self.causes]
-        if details:
+        if details or self._has_details:
             status["details"] = details
         status["code"] = self.code
         return status
