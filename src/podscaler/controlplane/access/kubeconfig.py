@@ -1,0 +1,41 @@
+"""The kubeconfig that `up` hands to its user.
+
+Called by the wiring of `up`, in a thread. The file holds a token: it is written with mode 0600.
+"""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from podscaler.controlplane.access import secret_files
+
+NAME = "podscaler"
+
+
+def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, Any]:
+    """A kubeconfig with one cluster, one user and one context that names both.
+
+    Args:
+        server_url: `https://127.0.0.1:6443`.
+        authority_pem: the certificate of the authority that signed the server's.
+        token: the user's bearer token.
+    """
+    cluster = {"server": server_url, "certificate-authority-data": base64.b64encode(authority_pem).decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": {"token": token}}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+        "current-context": NAME,
+    }
+
+
+def write(path: Path, config: dict[str, Any]) -> None:
+    """Write `config` to `path` (0600); JSON is YAML enough for every client.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    secret_files.write(path, json.dumps(config, indent=2).encode() + b"\n")

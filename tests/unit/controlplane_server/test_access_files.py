@@ -1,0 +1,128 @@
+"""Certificates, tokens and kubeconfigs: what is in the files, and who may read them."""
+
+import base64
+import json
+import ssl
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from podscaler.clock import NANOSECONDS
+from podscaler.controlplane.access import certificates, kubeconfig, secret_files, tokens
+from podscaler.errors import UsageError
+
+NOW_NS = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * NANOSECONDS
+DAY_NS = 86_400 * NANOSECONDS
+
+
+def mode(path: Path) -> int:
+    """The permission bits of a file."""
+    return path.stat().st_mode & 0o777
+
+
+def test_certificates_name_the_server(tmp_path: Path) -> None:
+    """The server's certificate is signed by the authority and names every way to reach the server."""
+    made = certificates.ensure(tmp_path / "pki", now_ns=NOW_NS, addresses=["127.5.0.1"])
+    authority = x509.load_pem_x509_certificate(made.authority_pem)
+    server = x509.load_pem_x509_certificate(made.server_path.read_bytes())
+    server.verify_directly_issued_by(authority)
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    assert names.get_values_for_type(x509.IPAddress) == [ip_address(a) for a in ("127.0.0.1", "::1", "127.5.0.1")]
+    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+
+
+def test_certificate_files_are_secret(tmp_path: Path) -> None:
+    """Only the owner may read the keys, or look into their folder."""
+    certificates.ensure(tmp_path / "pki", now_ns=NOW_NS)
+    found = {path.name: mode(path) for path in (tmp_path / "pki").iterdir()}
+    assert (found, mode(tmp_path / "pki")) == ({"ca.pem": 0o600, "server.pem": 0o600}, 0o700)
+
+
+@pytest.mark.parametrize(
+    ("days_later", "addresses", "is_renewed"),
+    [
+        pytest.param(0, [], False, id="at once"),
+        pytest.param(334, [], False, id="31 days before it expires"),
+        pytest.param(336, [], True, id="29 days before it expires"),
+        pytest.param(0, ["127.9.0.1"], True, id="a new address"),
+    ],
+)
+def test_certificate_renewal(tmp_path: Path, days_later: int, addresses: list[str], is_renewed: bool) -> None:
+    """The server's certificate is renewed only when it must be; the authority stays, for kubeconfigs embed it."""
+    first = certificates.ensure(tmp_path, now_ns=NOW_NS)
+    before = first.server_path.read_bytes()
+    second = certificates.ensure(tmp_path, now_ns=NOW_NS + days_later * DAY_NS, addresses=addresses)
+    assert second.authority_pem == first.authority_pem
+    assert (second.server_path.read_bytes() != before) == is_renewed
+
+
+def test_server_context_loads(tmp_path: Path) -> None:
+    """The TLS settings are made from the file, and refuse what is older than TLS 1.2."""
+    context = certificates.ensure(tmp_path, now_ns=NOW_NS).server_context()
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_broken_certificate_file(tmp_path: Path) -> None:
+    """A file that holds something else is named in one sentence."""
+    (tmp_path / "ca.pem").write_bytes(b"nonsense")
+    with pytest.raises(UsageError, match=r"ca\.pem does not hold a key and a certificate: remove it"):
+        certificates.ensure(tmp_path, now_ns=NOW_NS)
+
+
+def test_token_is_made_once(tmp_path: Path) -> None:
+    """The second start finds the token of the first; the file is secret."""
+    path = tmp_path / "token"
+    first = tokens.ensure(path)
+    assert (tokens.ensure(path), mode(path), len(first) >= 43) == (first, 0o600, True)
+
+
+def test_token_file_without_a_token(tmp_path: Path) -> None:
+    """An emptied token file does not become an empty password."""
+    (tmp_path / "token").write_text("\n")
+    with pytest.raises(UsageError, match="holds no token"):
+        tokens.ensure(tmp_path / "token")
+
+
+def test_kubeconfig(tmp_path: Path) -> None:
+    """A kubeconfig has the server, the authority and the token, and is secret."""
+    path = tmp_path / "config"
+    kubeconfig.write(path, kubeconfig.document(server_url="https://127.0.0.1:6443", authority_pem=b"PEM", token="t"))
+    assert mode(path) == 0o600
+    assert json.loads(path.read_text()) == {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "podscaler",
+                "cluster": {
+                    "server": "https://127.0.0.1:6443",
+                    "certificate-authority-data": base64.b64encode(b"PEM").decode(),
+                },
+            }
+        ],
+        "users": [{"name": "podscaler", "user": {"token": "t"}}],
+        "contexts": [
+            {
+                "name": "podscaler",
+                "context": {"cluster": "podscaler", "user": "podscaler", "namespace": "default"},
+            }
+        ],
+        "current-context": "podscaler",
+    }
+
+
+def test_unwritable_place(tmp_path: Path) -> None:
+    """A file that cannot be written is a sentence, and leaves nothing behind."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write"):
+        secret_files.write(tmp_path / "file" / "below", b"")
