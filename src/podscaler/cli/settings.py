@@ -1,0 +1,124 @@
+"""The controller's flags, with kube-controller-manager's names, meanings and defaults.
+
+`podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
+`parse_settings`. A value that cannot be used is one UsageError sentence, in the words of upstream's flag parser.
+
+Source: controller.md 7.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from podscaler.api import duration
+from podscaler.controller import gates
+from podscaler.controller.settings import Settings
+from podscaler.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
+PREFIX = "horizontal-pod-autoscaler-"
+CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
+
+
+def parse_int32(text: str) -> int:
+    """The number. Raises ValueError in Go's words."""
+    if not INTEGER.fullmatch(text):
+        raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    digits = text.lstrip("+-")
+    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    number = int(digits, 8 if octal else 0) * (-1 if text[0] == "-" else 1)
+    if not -(2**31) <= number < 2**31:
+        raise ValueError(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return number
+
+
+def parse_float64(text: str) -> float:
+    """The number. Raises ValueError in Go's words."""
+    try:
+        if "_" in text or text != text.strip():
+            raise ValueError(text)
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from error
+
+
+class Flag(click.ParamType[Any]):
+    """A flag whose text a function parses.
+
+    Args:
+        name: for the help (`duration`, `int32`, ...).
+        parse: the function; its ValueError is what the user reads.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The parsed value. Raises UsageError."""
+        del ctx
+        flag = param.opts[0] if param is not None else self.name
+        try:
+            return self._parse(str(value))
+        except ValueError as error:
+            raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
+
+
+DURATION = Flag("duration", duration.parse)
+INT32 = Flag("int32", parse_int32)
+FLOAT64 = Flag("float64", parse_float64)
+
+OPTIONS: tuple[tuple[str, click.ParamType[Any] | None, str, str], ...] = (
+    (CONCURRENT, INT32, "5", "autoscalers that are worked on at the same time"),
+    (f"{PREFIX}sync-period", DURATION, "15s", "how often each autoscaler is looked at"),
+    (f"{PREFIX}downscale-stabilization", DURATION, "5m0s", "how long a higher recommendation holds back a scale-down"),
+    (f"{PREFIX}tolerance", FLOAT64, "0.1", "how far from 1.0 a ratio may be without any change"),
+    (
+        f"{PREFIX}cpu-initialization-period",
+        DURATION,
+        "5m0s",
+        "how long after a pod's start CPU samples from before it was ready are skipped",
+    ),
+    (
+        f"{PREFIX}initial-readiness-delay",
+        DURATION,
+        "30s",
+        "how long after a pod's start a change of readiness counts as its first",
+    ),
+    ("feature-gates", None, "", "Name=true|false,... of " + ", ".join(sorted(gates.KNOWN))),
+)
+"""Flag, type, default and help of each."""
+
+
+def controller_options(command: F) -> F:
+    """`command` with the controller's flags; give what they set to `parse_settings`."""
+    for name, kind, default, text in reversed(OPTIONS):
+        option = click.option(f"--{name}", type=kind or str, default=default, show_default=bool(default), help=text)
+        command = option(command)
+    return command
+
+
+def parse_settings(options: Mapping[str, Any]) -> Settings:
+    """The settings that the values of `controller_options` mean (by click's names; others are not looked at).
+
+    Raises UsageError for values that no controller can work with.
+    """
+    value = {name: options[name.replace("-", "_")] for name, *_ in OPTIONS}
+    if value[CONCURRENT] < 1:
+        raise UsageError(f"{CONCURRENT} must be greater than 0, but got {value[CONCURRENT]}")
+    period_ns = value[f"{PREFIX}sync-period"]
+    if period_ns <= 0:
+        raise UsageError(f"{PREFIX}sync-period must be greater than 0, but got {duration.text(period_ns)}")
+    return Settings(
+        concurrent_syncs=value[CONCURRENT],
+        sync_period_ns=period_ns,
+        downscale_stabilization_ns=value[f"{PREFIX}downscale-stabilization"],
+        tolerance=value[f"{PREFIX}tolerance"],
+        cpu_initialization_period_ns=value[f"{PREFIX}cpu-initialization-period"],
+        initial_readiness_delay_ns=value[f"{PREFIX}initial-readiness-delay"],
+        gates=gates.parse(value["feature-gates"]),
+    )

@@ -1,0 +1,117 @@
+"""The controller's flags: defaults, syntax, and the sentence for each value that cannot be used."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from podscaler.cli import settings
+from podscaler.clock import NANOSECONDS
+from podscaler.controller.gates import Gates
+from podscaler.controller.settings import Settings
+from podscaler.errors import UsageError
+
+SYNC_PERIOD = "--horizontal-pod-autoscaler-sync-period"
+TOLERANCE = "--horizontal-pod-autoscaler-tolerance"
+WORKERS = "--concurrent-horizontal-pod-autoscaler-syncs"
+
+
+def _parsed(*arguments: str) -> Settings:
+    found: list[Settings] = []
+
+    @click.command()
+    @settings.controller_options
+    def command(**options: object) -> None:
+        found.append(settings.parse_settings(options))
+
+    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return found[0]
+
+
+def test_defaults() -> None:
+    """Without flags everything is as in kube-controller-manager."""
+    assert _parsed() == Settings()
+
+
+def test_every_flag() -> None:
+    """Each flag sets its setting."""
+    prefix = "--horizontal-pod-autoscaler"
+    assert _parsed(
+        f"{WORKERS}=0x10",
+        f"{prefix}-sync-period=2s",
+        f"{prefix}-downscale-stabilization",
+        "1m30s",
+        f"{prefix}-tolerance=0.05",
+        f"{prefix}-cpu-initialization-period=0",
+        f"{prefix}-initial-readiness-delay=-1ms",
+        "--feature-gates=HPAScaleToZero=false,HPAGeneration=true",
+    ) == Settings(
+        concurrent_syncs=16,
+        sync_period_ns=2 * NANOSECONDS,
+        downscale_stabilization_ns=90 * NANOSECONDS,
+        tolerance=0.05,
+        cpu_initialization_period_ns=0,
+        initial_readiness_delay_ns=-1_000_000,
+        gates=Gates({"HPAScaleToZero": False, "HPAGeneration": True}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            [f"{SYNC_PERIOD}=15"],
+            f'invalid argument "15" for "{SYNC_PERIOD}" flag: time: missing unit in duration "15"',
+        ),
+        ([f"{SYNC_PERIOD}=0"], "horizontal-pod-autoscaler-sync-period must be greater than 0, but got 0s"),
+        (
+            [f"{TOLERANCE}=much"],
+            f'invalid argument "much" for "{TOLERANCE}" flag: strconv.ParseFloat: parsing "much": invalid syntax',
+        ),
+        ([f"{WORKERS}=0"], "concurrent-horizontal-pod-autoscaler-syncs must be greater than 0, but got 0"),
+        (
+            [f"{WORKERS}=2147483648"],
+            f'invalid argument "2147483648" for "{WORKERS}" flag: '
+            'strconv.ParseInt: parsing "2147483648": value out of range',
+        ),
+        (
+            [f"{WORKERS}=five"],
+            f'invalid argument "five" for "{WORKERS}" flag: strconv.ParseInt: parsing "five": invalid syntax',
+        ),
+        (["--feature-gates=HPAGeneration"], "--feature-gates: missing bool value for HPAGeneration"),
+        (
+            ["--feature-gates=HPAGeneration=maybe"],
+            '--feature-gates: invalid value of HPAGeneration=maybe: "maybe" is neither true nor false',
+        ),
+        (
+            ["--feature-gates=HPAConfigurableTolerance=false"],
+            "--feature-gates: cannot set feature gate HPAConfigurableTolerance to false, feature is locked to true",
+        ),
+    ],
+)
+def test_unusable_values(arguments: list[str], sentence: str) -> None:
+    """A value that cannot be used is one sentence, in the words of upstream's flag parser."""
+    with pytest.raises(UsageError) as caught:
+        _parsed(*arguments)
+    assert str(caught.value) == sentence
+
+
+def test_an_unknown_gate_lists_the_known() -> None:
+    """A misspelt gate never passes as switched off."""
+    with pytest.raises(UsageError, match=r"unrecognized feature gate: HPAGenerations \(known: HPAConfigurable"):
+        _parsed("--feature-gates=HPAGenerations=true")
+
+
+def test_all_beta_sets_the_beta_gates() -> None:
+    """AllBeta stands for each gate in beta; a later entry overrides it."""
+    gates = _parsed("--feature-gates=AllBeta=false,HPAGeneration=true").gates
+    states = [gates.enabled(name) for name in ("HPAScaleToZero", "HPAGeneration", "HPAConfigurableTolerance")]
+    assert states == [False, True, True]
+
+
+@pytest.mark.parametrize("former", ["upscale-delay", "downscale-delay", "use-rest-clients"])
+def test_former_flags_are_gone(former: str) -> None:
+    """Flags that kube-controller-manager no longer has are unknown."""
+    with pytest.raises(click.NoSuchOption):
+        _parsed(f"--horizontal-pod-autoscaler-{former}=1m")
