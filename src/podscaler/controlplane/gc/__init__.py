@@ -1,0 +1,1 @@
+"""What removes objects: dependents of gone owners, the content of deleted namespaces, old events."""

@@ -1,0 +1,1 @@
+"""Services: an address for each, the endpoints behind it, and the proxy between the two."""
