@@ -1,0 +1,84 @@
+"""CPU time and memory of process trees, read from the operating system in one pass.
+
+The sampler calls `read_trees` in a thread. A tree is what descends from a root process, together with what shares the
+root's session (a grandchild whose parent has ended belongs to nobody's tree, but keeps its session).
+
+CPU time is cumulative for the tree: a child's time counts as its own while it lives and as its parent's once the parent
+has waited for it, so that the sum only grows while children end in their parents' care. One that ends elsewhere takes
+its time along; readers must expect a step down.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReading:
+    """What one tree had used at the instant of the reading."""
+
+    cpu_s: float
+    memory_bytes: int
+
+
+def read_trees(roots: Iterable[int]) -> dict[int, TreeReading]:
+    """For each root pid that still lives: the CPU seconds and resident bytes of its tree.
+
+    Costs one look at every process of the machine, and a closer one at those that belong to a tree.
+    """
+    wanted = set(roots)
+    if not wanted:
+        return {}
+    parents = _parents()
+    readings: dict[int, TreeReading] = {}
+    for pid in parents:
+        root = _root_of(pid, parents, wanted)
+        if root is None:
+            continue
+        usage = _process_usage(pid)
+        if usage is not None:
+            known = readings.get(root, TreeReading(0.0, 0))
+            readings[root] = TreeReading(known.cpu_s + usage.cpu_s, known.memory_bytes + usage.memory_bytes)
+    return {root: reading for root, reading in readings.items() if root in parents}
+
+
+def machine_usage() -> TreeReading:
+    """What the whole machine has used: busy CPU seconds since boot, and bytes of memory in use."""
+    times = psutil.cpu_times()
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already
+    memory = psutil.virtual_memory()
+    return TreeReading(sum(times) - idle - guest, memory.total - memory.available)
+
+
+def _parents() -> Mapping[int, int]:
+    found = {}
+    for process in psutil.process_iter(["ppid"]):
+        found[process.pid] = process.info["ppid"] or 0
+    return found
+
+
+def _root_of(pid: int, parents: Mapping[int, int], roots: set[int]) -> int | None:
+    ancestor = pid
+    while ancestor > 1:
+        if ancestor in roots:
+            return ancestor
+        ancestor = parents.get(ancestor, 0)
+    try:
+        session = os.getsid(pid)
+    except OSError:
+        return None  # it has ended since the list was made
+    return session if session in roots else None
+
+
+def _process_usage(pid: int) -> TreeReading | None:
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            cpu = process.cpu_times()
+            memory_bytes = process.memory_info().rss
+    except psutil.Error:
+        return None  # it has ended since the list was made, or is not ours to read
+    return TreeReading(cpu.user + cpu.system + cpu.children_user + cpu.children_system, memory_bytes)

@@ -1,0 +1,94 @@
+"""From two readings of cumulative CPU time to a rate: pure arithmetic, without a process in sight.
+
+Called by the sampler. A container's first reading is measured from its start, so that a young pod has metrics after one
+round; a start less than `MIN_WINDOW_S` ago is too short to divide by and gives nothing yet.
+
+Source: metrics-server takes the rate between its two newest readings and reports the later one's time, with the
+distance as window; the first sample of a container is taken from its start time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from podscaler.clock import NANOSECONDS
+from podscaler.controlplane.usage.processes import TreeReading
+
+K = TypeVar("K")
+
+MIN_WINDOW_S = 0.5
+NANOCORES = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A container's incarnation: its root process and when that started (nanoseconds since the epoch)."""
+
+    pid: int
+    started_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Usage over a window that ends at `at_ns`.
+
+    Attributes:
+        cpu_nanocores: CPU, 1_000_000_000 being one core busy for the whole window.
+        memory_bytes: resident memory at the window's end.
+        at_ns: the window's end, nanoseconds since the epoch.
+        window_ns: its length.
+    """
+
+    cpu_nanocores: int
+    memory_bytes: int
+    at_ns: int
+    window_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    container: Started
+    cpu_s: float
+    at_ns: int
+
+
+class Rates(Generic[K]):
+    """Remembers the last reading of each container; containers that are gone are forgotten."""
+
+    def __init__(self) -> None:
+        self._last: dict[K, _Last] = {}
+
+    def observe(
+        self, containers: Mapping[K, Started], readings: Mapping[int, TreeReading], now_ns: int
+    ) -> dict[K, Rate]:
+        """The rate of every container that has a reading, since its last reading or its start.
+
+        Args:
+            containers: the running containers by whatever identifies them.
+            readings: by root pid, taken at `now_ns`.
+            now_ns: the instant of the readings, nanoseconds since the epoch.
+        """
+        rates: dict[K, Rate] = {}
+        last: dict[K, _Last] = {}
+        for key, container in containers.items():
+            reading = readings.get(container.pid)
+            if reading is None:
+                continue
+            before = self._last.get(key)
+            if before is None or before.container != container:
+                before = _Last(container, 0.0, min(container.started_ns, now_ns))
+            rate = _rate(before, reading, now_ns)
+            if rate is not None:
+                rates[key] = rate
+                before = _Last(container, reading.cpu_s, now_ns)
+            last[key] = before
+        self._last = last
+        return rates
+
+
+def _rate(before: _Last, reading: TreeReading, now_ns: int) -> Rate | None:
+    window_ns = now_ns - before.at_ns
+    if window_ns < MIN_WINDOW_S * NANOSECONDS:
+        return None
+    used_s = max(reading.cpu_s - before.cpu_s, 0.0)
+    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, now_ns, window_ns)
