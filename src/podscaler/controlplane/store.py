@@ -1,0 +1,272 @@
+"""The store: all objects in memory, every change durable before anybody sees it.
+
+`Objects` reads its tables and log, and writes through `write`. How a write goes:
+
+1. Its decision runs at once, on the event loop, against a `Transaction`: what is committed plus what was decided
+   before it. So decisions are serial, and a read-change-write cannot be interleaved.
+2. Its changes join the pending batch. One thread commits one batch at a time, while the next one fills (group commit):
+   a lone write waits for one sync of the disk, a thousand concurrent ones share a few.
+3. When the batch is on disk, tables, log and watchers see it, in order, and the callers return.
+
+A refusal, or a write that changes nothing, may rest on changes that are still on their way: its caller, too, hears of
+it when those are durable. If the disk fails, all that was on its way fails, and the state is that of the last commit.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from podscaler.clock import Clock
+from podscaler.controlplane import refusals
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.journal import Bounds, Journal, Row, open_journal
+from podscaler.controlplane.log import Event, EventLog, Retention
+from podscaler.controlplane.tables import Table
+from podscaler.controlplane.transactions import Transaction
+from podscaler.errors import StatusError
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class Runner(Protocol):
+    """Where the journal's blocking calls run, one after the other."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """The result of `call`."""
+        ...
+
+
+class WriterThread:
+    """One thread of its own: the event loop never waits for the disk."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """Run `call` in the thread."""
+        return asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+
+async def run_inline(call: Callable[[], T], /) -> T:
+    """Run `call` on the event loop: for tests in virtual time, which cannot wait for a thread."""
+    return call()
+
+
+class _Batch:
+    """Changes that become durable together."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: Exception) -> None:
+        self.done.set_exception(error)
+        self.done.exception()  # nobody may be left to ask: no complaint about that
+
+
+class Store:
+    """See the module. Made by `open_store`; used from one event loop."""
+
+    def __init__(self, journal: Journal, clock: Clock, *, retention: Retention, run: Runner) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._run = run
+        bounds = journal.bounds()
+        self.revision = bounds.revision
+        self.log = EventLog(bounds.floor, retention)
+        self._tables: dict[str, Table] = {}
+        self._load()
+        self._decided_revision = self.revision
+        self._undurable: dict[tuple[str, str], Event] = {}
+        self._pending: _Batch | None = None
+        self._in_flight: _Batch | None = None
+        self._obsolete: list[int] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._listeners: list[Callable[[list[Event]], None]] = []
+        self._closed = False
+
+    def table(self, resource: str) -> Table:
+        """The current entries of a resource."""
+        table = self._tables.get(resource)
+        if table is None:
+            table = self._tables[resource] = Table()
+        return table
+
+    def listen(self, listener: Callable[[list[Event]], None]) -> None:
+        """Call `listener` with the events of every commit, in order, after tables and log have them."""
+        self._listeners.append(listener)
+
+    async def write(self, decide: Callable[[Transaction], T], *, dry_run: bool = False) -> T:
+        """Run `decide`, make its changes durable and return its result; `dry_run` drops the changes.
+
+        Raises what `decide` raises; StatusError 500 if the disk fails, 503 once the store is closed.
+        """
+        if self._closed:
+            raise refusals.unavailable("the store is closed")
+        transaction = Transaction(self._find_decided, self._decided_revision, self._clock.now_ns())
+        try:
+            result = decide(transaction)
+        except StatusError:
+            await self._settled()
+            raise
+        if transaction.events and not dry_run:
+            self._accept(transaction.events)
+        await self._settled()
+        return result
+
+    async def compact(self) -> int:
+        """Forget the history: nothing before now can be watched or listed any more. Returns the new floor."""
+        self._obsolete += self.log.clear(self.revision)
+        self._accept([])
+        await self._settled()
+        return self.log.floor
+
+    async def close(self) -> None:
+        """Finish what was accepted, refuse what comes, and close the file."""
+        self._closed = True
+        try:
+            await self._settled()
+        finally:
+            await self._run(self._journal.close)
+
+    def _find_decided(self, resource: str, key: str) -> Entry | None:
+        event = self._undurable.get((resource, key))
+        return event.entry if event else self.table(resource).find(key)
+
+    def _accept(self, events: list[Event]) -> None:
+        if self._pending is None:
+            self._pending = _Batch()
+        self._pending.events += events
+        for event in events:
+            self._decided_revision = event.revision
+            self._undurable[event.subject.resource, event.subject.key] = event
+        if self._flusher is None:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+
+    async def _settled(self) -> None:
+        """Return when everything decided so far is durable. Raises StatusError 500 if it cannot be made so."""
+        batch = self._pending or self._in_flight
+        if batch is not None:
+            await asyncio.shield(batch.done)
+
+    async def _flush(self) -> None:
+        try:
+            while self._pending is not None:
+                batch, self._pending = self._pending, None
+                self._in_flight = batch
+                await self._commit(batch.events)
+                self._in_flight = None
+                batch.done.set_result(None)
+        except (sqlite3.Error, OSError) as error:
+            logger.error("the store cannot write: %s", error)
+            self._give_up(refusals.internal_error(f"the store cannot write: {error}"))
+        except BaseException:
+            self._give_up(refusals.internal_error("the store stopped writing"))
+            raise
+        finally:
+            self._flusher = None
+
+    async def _commit(self, events: list[Event]) -> None:
+        rows = [_row(event) for event in events]
+        obsolete, self._obsolete = self._obsolete, []
+        revision = events[-1].revision if events else self.revision
+        bounds = Bounds(revision, self.log.floor)
+        try:
+            await self._run(lambda: self._journal.commit(rows, obsolete, bounds))
+        except BaseException:
+            self._obsolete += obsolete
+            raise
+        self._show(events)
+
+    def _show(self, events: list[Event]) -> None:
+        for event in events:
+            subject = event.subject
+            if event.entry is not None:
+                self.table(subject.resource).put(event.entry)
+            else:
+                self.table(subject.resource).remove(subject.key)
+            self.log.append(event)
+            if self._undurable.get((subject.resource, subject.key)) is event:
+                del self._undurable[subject.resource, subject.key]
+            self.revision = event.revision
+        self._obsolete += self.log.trim(self._clock.now_ns())
+        if events:
+            for listener in self._listeners:
+                listener(events)
+
+    def _give_up(self, error: StatusError) -> None:
+        """Everything decided on top of what could not be written never happened."""
+        failed = [batch for batch in (self._in_flight, self._pending) if batch is not None]
+        self._in_flight = self._pending = None
+        self._undurable.clear()
+        self._decided_revision = self.revision
+        for batch in failed:
+            batch.fail(error)
+
+    def _load(self) -> None:
+        versions: dict[int, Entry] = {}
+        current: dict[tuple[str, str], Entry] = {}
+        for row in self._journal.rows():
+            previous = versions.get(row.previous)
+            entry = None if row.body is None else _entry(row, row.body)
+            if row.revision > self.log.floor:
+                self.log.append(Event(row.revision, row.at_ns, entry, previous))
+            if entry is not None:
+                versions[row.revision] = current[entry.resource, entry.key] = entry
+            elif previous is not None:
+                del current[previous.resource, previous.key]
+        tables: dict[str, list[Entry]] = {}
+        for entry in current.values():
+            tables.setdefault(entry.resource, []).append(entry)
+        for resource, found in tables.items():
+            self.table(resource).fill(found)
+
+
+async def open_store(
+    directory: Path, clock: Clock, *, retention: Retention | None = None, run: Runner | None = None
+) -> Store:
+    """The store kept in `directory`, with everything that was acknowledged before.
+
+    Args:
+        directory: made (mode 0700) if it is not there; claimed until `close`.
+        clock: for the age of history.
+        retention: how much history is kept.
+        run: where blocking calls run, by default a thread of its own.
+
+    Raises:
+        UsageError: see `journal.open_journal`.
+    """
+    run = run or WriterThread()
+    kept = retention or Retention()
+
+    def load() -> Store:
+        journal = open_journal(directory)
+        try:
+            return Store(journal, clock, retention=kept, run=run)
+        except BaseException:
+            journal.close()
+            raise
+
+    return await run(load)
+
+
+def _row(event: Event) -> Row:
+    subject = event.subject
+    return Row(
+        revision=event.revision,
+        previous=event.previous.revision if event.previous else 0,
+        at_ns=event.at_ns,
+        resource=subject.resource,
+        namespace=subject.namespace,
+        name=subject.name,
+        body=event.entry.body if event.entry else None,
+    )
+
+
+def _entry(row: Row, body: bytes) -> Entry:
+    return Entry(row.resource, row.namespace, row.name, row.revision, body)

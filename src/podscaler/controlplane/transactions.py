@@ -1,0 +1,52 @@
+"""One writer's view while it decides: the newest versions, on disk or on their way there, and its own changes.
+
+`Store.write` makes one for each decision and takes its changes over if the decision stands; a dry run drops them.
+"""
+
+from collections.abc import Callable
+
+from podscaler.controlplane import entries
+from podscaler.controlplane.entries import Entry, Object
+from podscaler.controlplane.log import Event
+
+Find = Callable[[str, str], Entry | None]
+
+
+class Transaction:
+    """The objects as one decision sees and changes them.
+
+    Args:
+        find: the newest version of a resource's key, also one that is not yet durable.
+        revision: the newest revision given out.
+        now_ns: the wall clock, the same for the whole decision.
+    """
+
+    def __init__(self, find: Find, revision: int, now_ns: int) -> None:
+        self._find = find
+        self._revision = revision
+        self.now_ns = now_ns
+        self.events: list[Event] = []
+
+    def find(self, resource: str, namespace: str, name: str) -> Entry | None:
+        """The newest version, None where there is no object."""
+        key = entries.key_of(namespace, name)
+        for event in reversed(self.events):
+            if event.subject.resource == resource and event.subject.key == key:
+                return event.entry
+        return self._find(resource, key)
+
+    def put(self, resource: str, obj: Object) -> Entry:
+        """Make `obj` (storage version, with name and namespace) the newest version; it gets the next revision."""
+        metadata = obj["metadata"]
+        previous = self.find(resource, metadata.get("namespace", ""), metadata["name"])
+        entry = entries.from_object(resource, obj, self._next_revision())
+        self.events.append(Event(entry.revision, self.now_ns, entry, previous))
+        return entry
+
+    def remove(self, entry: Entry) -> None:
+        """Remove the object of which `entry` is the newest version."""
+        self.events.append(Event(self._next_revision(), self.now_ns, None, entry))
+
+    def _next_revision(self) -> int:
+        self._revision += 1
+        return self._revision
