@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 
 from podscaler.clock import Clock
 from podscaler.errors import StatusError
-from podscaler.kube import failures, quoting
+from podscaler.kube import failures, urls
 from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Client:
     ) -> bytes:
         """The body of the answer. Raises StatusError."""
         headers = {"Accept": accept}
-        request = Request("GET", path, quoting.query(query), headers=headers, timeout_s=timeout_s)
+        request = Request("GET", path, urls.query(query), headers=headers, timeout_s=timeout_s)
         return await self._send(request, subject)
 
     async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
@@ -77,7 +77,7 @@ class Client:
     @asynccontextmanager
     async def watch(self, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[Stream]:
         """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading."""
-        request = Request("GET", path, quoting.query([*query, ("watch", "true")]), headers={"Accept": JSON})
+        request = Request("GET", path, urls.query([*query, ("watch", "true")]), headers={"Accept": JSON})
         async with self._transport.stream(request) as stream:
             if not 200 <= stream.status <= 206:
                 answer = Answer(stream.status, stream.headers, await stream.read())

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from podscaler.api.quoting import quoted
 from podscaler.errors import Cause, StatusError
-from podscaler.kube import quoting
 from podscaler.kube.transport import Answer
 
 BODY_TEXT_MAX_BYTES = 2048
@@ -120,7 +120,7 @@ def _generic(answer: Answer, method: str) -> tuple[str, str]:
         case code if code in TEXTS:
             return TEXTS[code]
         case code if code >= 500:
-            quoted = quoting.quote(body_text(answer))
-            return "InternalError", f"an error on the server ({quoted}) has prevented the request from succeeding"
+            shown = quoted(body_text(answer))
+            return "InternalError", f"an error on the server ({shown}) has prevented the request from succeeding"
         case code:
             return "", f"the server responded with the status code {code} but did not return more information"
