@@ -1,0 +1,183 @@
+"""JSON as a Kubernetes API server reads and writes it: Go's syntax errors, numbers as they were written, Go's escapes.
+
+Called by decoding for every request body, and by whoever writes JSON that must look like the server's (`encode`).
+
+Invariants: `parse` accepts what Go's encoding/json accepts, and refuses the rest in its words; invalid UTF-8 and lone
+surrogates become U+FFFD, as there. Numbers with a fraction or exponent come back as `Number`, which remembers how it
+was written, and objects in which a key repeats as `Repeated`; everything else is plain data.
+"""
+
+import json
+import re
+from typing import Any, NoReturn
+
+import msgspec
+
+from podscaler.api import json_syntax
+
+MAX_DEPTH = 500
+"""Deeper nesting is refused. Differs: upstream's limit is 10,000; no object of the API comes near either."""
+
+_INT64_DIGITS = 19
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_INFINITE = (float("inf"), float("-inf"))
+_LONE = re.compile("[\ud800-\udfff]")
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+class DecodeError(ValueError):
+    """A body that cannot be used; str() is the bare sentence of the decoder, which the server wraps."""
+
+
+class Number(float):
+    """A JSON number with fraction or exponent (or beyond 64 bits), with its literal text."""
+
+    text: str
+
+    def __new__(cls, text: str) -> "Number":
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+class Repeated(dict[str, Any]):
+    """An object in which a key stands more than once: the last one counts, `pairs` has them all in order."""
+
+    pairs: list[tuple[str, Any]]
+
+
+def parse(body: bytes) -> Any:
+    """The value of a JSON text. Raises DecodeError in Go's words (`unexpected end of JSON input`)."""
+    text = body.decode("utf-8", errors="replace")
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _refuse_depth(text)
+    try:
+        value = _decode(text)
+    except ValueError:
+        raise DecodeError(json_syntax.fault(body)) from None
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+    return _without_lone_surrogates(value) if _SURROGATE.search(text) else value
+
+
+def _decode(text: str) -> Any:
+    if text.startswith("\ufeff"):
+        raise ValueError
+    return _DECODER.decode(text)
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for match in _NESTING.finditer(text):
+        bracket = match[0]
+        if bracket in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise DecodeError("exceeded max depth")
+        elif bracket in "]}":
+            depth -= 1
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) == len(pairs):
+        return plain
+    repeated = Repeated(plain)
+    repeated.pairs = pairs
+    return repeated
+
+
+def _integer(text: str) -> int | Number:
+    return int(text) if len(text) <= _INT64_DIGITS else _large_integer(text)
+
+
+def _large_integer(text: str) -> int | Number:
+    if len(text) == _INT64_DIGITS + 1 and -(2**63) <= int(text) < 2**64:
+        return int(text)
+    return Number(text)
+
+
+def _constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=Number, parse_int=_integer, parse_constant=_constant, strict=True
+)
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return _LONE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_lone_surrogates(item) for item in value]
+    if isinstance(value, Repeated):
+        return _object([(_LONE.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.pairs])
+    if isinstance(value, dict):
+        return _object([(_LONE.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.items()])
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A parsed value with ordinary dicts and numbers only, as Go holds it where the schema says nothing."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return plain_number(value) if isinstance(value, Number) else value
+
+
+def plain_number(number: float) -> int | float:
+    """The number as Go's encoder prints a float64: without a fraction where it has none (`10.0` is `10`).
+
+    Raises DecodeError where it is beyond a float64.
+    """
+    if number in _INFINITE:
+        raise DecodeError(f"json: cannot unmarshal number {number} into Go value of type float64")
+    whole = abs(number) < 1e21 and number == int(number)
+    return int(number) if whole else float(number)
+
+
+def encode(value: Any) -> bytes:
+    """The JSON text of plain data, with `<`, `>`, `&` and the line separators escaped as Go escapes them."""
+    text = msgspec.json.encode(value)
+    for character, escaped in _ESCAPES:
+        if character in text:
+            text = text.replace(character, escaped)
+    return text
+
+
+_ESCAPES = (
+    (b"<", b"\\u003c"),
+    (b">", b"\\u003e"),
+    (b"&", b"\\u0026"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
+
+
+def quote(text: str) -> str:
+    """The text in double quotes as Go's strconv.Quote writes it."""
+    return f'"{"".join(_QUOTED.get(character) or _quoted(character) for character in text)}"'
+
+
+_QUOTED = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
+def _quoted(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

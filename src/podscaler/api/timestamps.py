@@ -1,0 +1,147 @@
+"""The instants of API objects as text: meta/v1 Time (whole seconds) and MicroTime (six digits).
+
+Called by decoding and protobuf, for what clients send; `from_ns` makes texts for the rest of the program.
+
+Theory of operation: a layout is a row of elements, each a pattern and the limits of its number, as Go's reference time
+`2006-01-02T15:04:05Z07:00` names them. The first element that does not fit gives Go's error.
+
+Source: the documentation and observed errors of Go's time.Parse.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+RFC3339 = "2006-01-02T15:04:05Z07:00"
+RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Element(NamedTuple):
+    text: str
+    pattern: re.Pattern[str]
+    name: str = ""
+    lowest: int = 0
+    highest: int = 9999
+
+
+_TWO = re.compile(r"[0-9]{2}", re.ASCII)
+_ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}", re.ASCII)
+_DATE = (
+    _Element("2006", re.compile(r"[0-9]{4}", re.ASCII), "year"),
+    _Element("-", re.compile("-")),
+    _Element("01", _TWO, "month", 1, 12),
+    _Element("-", re.compile("-")),
+    _Element("02", _TWO, "day"),
+    _Element("T", re.compile("T")),
+    _Element("15", _TWO, "hour", 0, 23),
+    _Element(":", re.compile(":")),
+    _Element("04", _TWO, "minute", 0, 59),
+    _Element(":", re.compile(":")),
+)
+_SECONDS = (*_DATE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
+_MICROS = (
+    *_DATE,
+    _Element("05", _TWO, "second", 0, 59),
+    _Element(".000000", re.compile(r"[.,]([0-9]{6})", re.ASCII), "micro", 0, 999_999),
+)
+
+
+@lru_cache(maxsize=4096)
+def seconds(text: str) -> str:
+    """The text of a Time as the server prints it: UTC, whole seconds. Raises ValueError in Go's words."""
+    return _formatted(_instant(text, RFC3339, _SECONDS), "seconds").replace("+00:00", "Z")
+
+
+@lru_cache(maxsize=4096)
+def micros(text: str) -> str:
+    """The text of a MicroTime as the server prints it: UTC, six digits. Raises ValueError in Go's words."""
+    return _formatted(_instant(text, RFC3339_MICRO, _MICROS), "microseconds").replace("+00:00", "Z")
+
+
+def from_ns(instant_ns: int, *, timespec: str = "seconds") -> str:
+    """The text of an instant (nanoseconds since the epoch), cut to `seconds` or `microseconds`."""
+    at = _EPOCH + timedelta(microseconds=instant_ns // 1000)
+    return _formatted(at, timespec).replace("+00:00", "Z")
+
+
+def to_ns(text: str) -> int:
+    """Nanoseconds since the epoch of a text that `seconds` or `micros` made. Raises ValueError for other texts."""
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _formatted(at: datetime, timespec: str) -> str:
+    return at.isoformat(timespec=timespec)
+
+
+def _instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
+    numbers: dict[str, int] = {}
+    rest = text
+    for element in elements:
+        match = element.pattern.match(rest)
+        if match is None:
+            raise _misfit(text, layout, rest, element.text)
+        if element.name:
+            numbers[element.name] = _number(text, element, match)
+        rest = rest[match.end() :]
+    offset, rest = _zone(text, layout, rest)
+    if rest:
+        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
+    return _utc(text, numbers, offset)
+
+
+def _number(text: str, element: _Element, match: re.Match[str]) -> int:
+    number = int(match[match.lastindex or 0])
+    if not element.lowest <= number <= element.highest:
+        raise ValueError(f"parsing time {_quoted(text)}: {element.name} out of range")
+    return number
+
+
+def _zone(text: str, layout: str, rest: str) -> tuple[timedelta, str]:
+    match = _ZONE.match(rest)
+    if match is None:
+        raise _misfit(text, layout, rest, "Z07:00")
+    zone = match[0]
+    if zone == "Z":
+        return timedelta(), rest[1:]
+    hours, minutes = int(zone[1:3]), int(zone[4:6])
+    if hours > 24 or minutes > 60:
+        part = "hour" if hours > 24 else "minute"
+        raise ValueError(f"parsing time {_quoted(text)}: time zone offset {part} out of range")
+    span = timedelta(hours=hours, minutes=minutes)
+    return (-span if zone[0] == "-" else span), rest[match.end() :]
+
+
+def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+    try:
+        at = datetime(
+            numbers["year"],
+            numbers["month"],
+            numbers["day"],
+            numbers["hour"],
+            numbers["minute"],
+            numbers["second"],
+            numbers.get("micro", 0),
+            tzinfo=UTC,
+        )
+        return at - offset
+    except (ValueError, OverflowError):
+        raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
+
+
+def _misfit(text: str, layout: str, rest: str, wanted: str) -> ValueError:
+    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{wanted}"')
+
+
+def _quoted(text: str) -> str:
+    shown = "".join(
+        f"\\{character}" if character in '"\\' else character if " " <= character < "\x7f" else _bytes(character)
+        for character in text
+    )
+    return f'"{shown}"'
+
+
+def _bytes(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", errors="surrogateescape"))
