@@ -3,11 +3,11 @@
 Source: the API conventions on Status (`reason: Invalid`, `details.causes`).
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from podscaler.api import json_text
 from podscaler.errors import Cause, StatusError
 
 
@@ -29,7 +29,7 @@ def required(field: str, detail: str = "") -> FieldError:
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """The value is wrong. `value` is shown as JSON: numbers bare, strings quoted."""
+    """The value is wrong. `value` is shown as Go shows it: JSON, strings quoted."""
     return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
 
 
@@ -66,7 +66,7 @@ def too_many(field: str, count: int, max_count: int) -> FieldError:
 
 
 def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json_text.quote(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 
 def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:

@@ -1,0 +1,52 @@
+"""All kinds that the API server serves, as records.
+
+Called by the API server, which serves what is listed, and by whoever needs a kind's names. A kind is added by writing
+its record in `podscaler.api.kinds` and listing it here.
+"""
+
+from podscaler.api.kinds import (
+    configmap,
+    deployment,
+    endpointslice,
+    event,
+    hpa,
+    lease,
+    metrics,
+    namespace,
+    node,
+    pod,
+    replicaset,
+    service,
+    serviceaccount,
+    statefulset,
+)
+from podscaler.api.resources import Resource
+
+RESOURCES: tuple[Resource, ...] = (
+    configmap.CONFIG_MAP,
+    event.RESOURCE,
+    namespace.RESOURCE,
+    node.RESOURCE,
+    pod.RESOURCE,
+    replicaset.REPLICATION_CONTROLLER,
+    configmap.SECRET,
+    serviceaccount.RESOURCE,
+    service.RESOURCE,
+    deployment.RESOURCE,
+    replicaset.RESOURCE,
+    statefulset.RESOURCE,
+    hpa.RESOURCE,
+    lease.RESOURCE,
+    endpointslice.RESOURCE,
+    event.NEW_FACE,
+    metrics.NODE_METRICS,
+    metrics.POD_METRICS,
+)
+"""Core group first, then by group; within a group by name, as discovery lists them."""
+
+_BY_KEY = {resource.key: resource for resource in RESOURCES}
+
+
+def get(key: str) -> Resource:
+    """The record of `Resource.key` (`pods`, `deployments.apps`). Raises KeyError for a kind that is not served."""
+    return _BY_KEY[key]

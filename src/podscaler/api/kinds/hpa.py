@@ -1,0 +1,75 @@
+"""The record of HorizontalPodAutoscaler (autoscaling/v2, which is stored, and v1).
+
+Source: spec/api.md.
+"""
+
+from typing import Any
+
+from podscaler.api.kinds import hpa_defaults, hpa_table, hpa_v1, hpa_validation, semantics, status_subresource
+from podscaler.api.resources import Object, Resource, Strategy, Version
+
+
+def _to_storage(hpa: Object) -> Object:
+    hpa_v1.strip_annotations(hpa)
+    hpa_defaults.fill_status(hpa)
+    return hpa
+
+
+def _from_storage(hpa: Object) -> Object:
+    """As v2; stored objects that came through v1 get their behavior defaults here."""
+    hpa_defaults.fill_v2(hpa)
+    hpa_defaults.fill_status(hpa)
+    return hpa
+
+
+def _to_v1(hpa: Object) -> Object:
+    return hpa_v1.from_v2(_from_storage(hpa))
+
+
+def _prepare_create(new: Object) -> None:
+    new["status"] = {}
+    hpa_defaults.fill_status(new)
+
+
+def _meaning(hpa: Object) -> Any:
+    complete = {"spec": semantics.copied(hpa.get("spec") or {})}
+    hpa_defaults.fill_v2(complete)
+    return semantics.meaning(complete["spec"])
+
+
+RESOURCE = Resource(
+    group="autoscaling",
+    plural="horizontalpodautoscalers",
+    singular="horizontalpodautoscaler",
+    kind="HorizontalPodAutoscaler",
+    versions=(
+        Version(
+            "v2",
+            "autoscaling/v2.HorizontalPodAutoscaler",
+            default=hpa_defaults.fill_v2,
+            to_storage=_to_storage,
+            from_storage=_from_storage,
+        ),
+        Version(
+            "v1",
+            "autoscaling/v1.HorizontalPodAutoscaler",
+            default=hpa_defaults.fill_v1,
+            to_storage=hpa_v1.to_v2,
+            from_storage=_to_v1,
+        ),
+    ),
+    storage_version="v2",
+    short_names=("hpa",),
+    categories=("all",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=hpa_validation.faults,
+        validate_status=hpa_validation.status_faults,
+        has_generation=True,
+        spec_of=_meaning,
+    ),
+    printer=hpa_table.PRINTER,
+)

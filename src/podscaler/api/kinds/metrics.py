@@ -1,0 +1,69 @@
+"""The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored.
+
+The objects come from the sampler of the node. Storage version here is the form in which they are handed over: v1beta1.
+
+Source: the resource metrics API; what metrics-server's tables show.
+"""
+
+from typing import Any
+
+from podscaler.api import printing
+from podscaler.api.quantity import Quantity
+from podscaler.api.resources import Column, Object, Printer, Resource, Version
+
+_USAGES = ("cpu", "memory")
+
+
+def _row(metrics: Object, now_ns: int) -> list[Any]:
+    del now_ns
+    usages = [metrics["usage"]] if "usage" in metrics else [each["usage"] for each in metrics.get("containers") or []]
+    totals = [_total(usages, name) for name in _USAGES]
+    return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
+
+
+def _total(usages: list[Object], name: str) -> str:
+    parts = [Quantity.parse(usage[name]) for usage in usages if name in usage]
+    total = parts[0] if parts else Quantity.parse("0")
+    for part in parts[1:]:
+        total = total + part
+    return str(total)
+
+
+def _printer(kind: str) -> Printer:
+    return Printer(
+        columns=(
+            Column("Name", format="name", description=f"Name of the {kind}."),
+            Column("cpu", format="quantity", description="Processor time used, in cores."),
+            Column("memory", format="quantity", description="Memory in use, in bytes."),
+            Column("Window", format="duration", description="The span over which it was measured."),
+        ),
+        row=_row,
+    )
+
+
+def _versions(kind: str) -> tuple[Version, ...]:
+    return (Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}"))
+
+
+POD_METRICS = Resource(
+    group="metrics.k8s.io",
+    plural="pods",
+    singular="pod",
+    kind="PodMetrics",
+    versions=_versions("PodMetrics"),
+    storage_version="v1beta1",
+    stored=False,
+    printer=_printer("pod"),
+)
+
+NODE_METRICS = Resource(
+    group="metrics.k8s.io",
+    plural="nodes",
+    singular="node",
+    kind="NodeMetrics",
+    versions=_versions("NodeMetrics"),
+    storage_version="v1beta1",
+    namespaced=False,
+    stored=False,
+    printer=_printer("node"),
+)

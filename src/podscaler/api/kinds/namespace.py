@@ -1,0 +1,68 @@
+"""The record of Namespace (core/v1).
+
+Source: golden captures; the API reference of core/v1.
+"""
+
+from typing import Any
+
+from podscaler.api import printing
+from podscaler.api.kinds import status_subresource
+from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def fill(namespace: Object) -> None:
+    """The label with its own name, in place."""
+    meta = namespace.setdefault("metadata", {})
+    if name := meta.get("name"):
+        labels = dict(meta.get("labels") or {})
+        labels.setdefault(NAME_LABEL, name)
+        meta["labels"] = labels
+
+
+def _prepare_create(new: Object) -> None:
+    fill(new)  # the name may have been generated after defaulting
+    finalizers = (new.get("spec") or {}).get("finalizers") or []
+    new["spec"] = {"finalizers": finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]}
+    new["status"] = {"phase": "Active"}
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    status_subresource.keep_status(new, old)
+    new["spec"] = {**(new.get("spec") or {}), "finalizers": (old.get("spec") or {}).get("finalizers") or []}
+
+
+def _row(namespace: Object, now_ns: int) -> list[Any]:
+    phase = (namespace.get("status") or {}).get("phase", "")
+    return [namespace["metadata"].get("name", ""), phase, printing.created_age(namespace, now_ns)]
+
+
+RESOURCE = Resource(
+    group="",
+    plural="namespaces",
+    singular="namespace",
+    kind="Namespace",
+    versions=(Version("v1", "core/v1.Namespace", default=fill),),
+    storage_version="v1",
+    namespaced=False,
+    short_names=("ns",),
+    has_status=True,
+    fields=lambda namespace: {
+        "name": namespace["metadata"].get("name", ""),
+        "status.phase": (namespace.get("status") or {}).get("phase", ""),
+    },
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        prepare_status_update=status_subresource.keep_spec,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the namespace."),
+            Column("Status", description="Active, or Terminating while its objects are being deleted."),
+            Column("Age", description="Time since the namespace was created."),
+        ),
+        row=_row,
+    ),
+)

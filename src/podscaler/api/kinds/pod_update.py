@@ -1,0 +1,48 @@
+"""What may change in a pod once it is stored.
+
+Called by the record of Pod. A pod's spec is what its processes were started with, so hardly anything of it may change.
+
+Source: upstream's message (golden captures). Differs: the message's list of changed lines is left out.
+"""
+
+from podscaler.api.field import FieldError, forbidden
+from podscaler.api.kinds import pod_validation, semantics
+from podscaler.api.resources import Object
+
+_FIXED = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_CHANGEABLE = ("activeDeadlineSeconds", "tolerations")
+
+
+def faults(new: Object, old: Object) -> list[FieldError]:
+    """What is wrong with the new version of a stored Pod."""
+    found = pod_validation.faults(new)
+    if len(new["spec"].get("containers") or []) != len(old["spec"].get("containers") or []):
+        return [*found, forbidden("spec.containers", "pod updates may not add or remove containers")]
+    if semantics.same(_fixed_part(new["spec"]), _fixed_part(old["spec"])):
+        return found + _toleration_faults(new["spec"], old["spec"])
+    return [*found, forbidden("spec", _FIXED)]
+
+
+def _fixed_part(spec: Object) -> Object:
+    fixed = {name: value for name, value in spec.items() if name not in _CHANGEABLE}
+    for group in ("containers", "initContainers"):
+        if spec.get(group):
+            fixed[group] = [{**container, "image": ""} for container in spec[group]]
+    return fixed
+
+
+def _toleration_faults(new: Object, old: Object) -> list[FieldError]:
+    kept = new.get("tolerations") or []
+    if all(any(semantics.same(each, other) for other in kept) for each in old.get("tolerations") or []):
+        return []
+    return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+
+
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a Pod's new status: nothing so far, the node alone writes it."""
+    del new, old
+    return []

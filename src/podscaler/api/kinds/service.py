@@ -1,0 +1,140 @@
+"""The record of Service (core/v1): defaults, what a client may not set, table.
+
+Addresses are given out by another part of the program: it writes `spec.clusterIP` when a service has none.
+
+Source: golden captures; the API reference of core/v1.
+"""
+
+from typing import Any
+
+from podscaler.api import printing
+from podscaler.api.kinds import service_validation, status_subresource
+from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
+
+_DEFAULT_AFFINITY_S = 10_800
+_OUTSIDE = ("NodePort", "LoadBalancer")
+
+
+def fill(service: Object) -> None:
+    """API defaults, in place."""
+    spec = service.setdefault("spec", {})
+    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    spec["type"] = spec.get("type") or "ClusterIP"
+    if spec["sessionAffinity"] == "ClientIP":
+        affinity = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
+        affinity.setdefault("timeoutSeconds", _DEFAULT_AFFINITY_S)
+    for port in spec.get("ports") or []:
+        port["protocol"] = port.get("protocol") or "TCP"
+        if port.get("targetPort") in (None, 0, ""):
+            port["targetPort"] = port.get("port", 0)
+    _fill_traffic(spec)
+    _fill_families(spec)
+    service.setdefault("status", {}).setdefault("loadBalancer", {})
+
+
+def _fill_traffic(spec: Object) -> None:
+    if spec["type"] in _OUTSIDE or spec.get("externalIPs"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def _fill_families(spec: Object) -> None:
+    """One IPv4 address; `clusterIPs` repeats `clusterIP`, whichever of the two was given."""
+    if spec["type"] == "ExternalName":
+        return
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if spec.get("clusterIP"):
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    elif spec.get("clusterIPs"):
+        spec["clusterIP"] = spec["clusterIPs"][0]
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    """An update that does not name the address or the node ports keeps those that were given out."""
+    status_subresource.keep_status(new, old)
+    new_spec, old_spec = new["spec"], old["spec"]
+    if old_spec["type"] != "ExternalName" and new_spec["type"] != "ExternalName" and not new_spec.get("clusterIP"):
+        for name in ("clusterIP", "clusterIPs"):
+            if name in old_spec:
+                new_spec[name] = old_spec[name]
+    if new_spec["type"] in _OUTSIDE and old_spec["type"] in _OUTSIDE:
+        _keep_node_ports(new_spec, old_spec)
+
+
+def _keep_node_ports(new_spec: Object, old_spec: Object) -> None:
+    given_out = {_port_key(port): port["nodePort"] for port in old_spec.get("ports") or [] if port.get("nodePort")}
+    for port in new_spec.get("ports") or []:
+        if not port.get("nodePort") and _port_key(port) in given_out:
+            port["nodePort"] = given_out[_port_key(port)]
+
+
+def _port_key(port: Object) -> tuple[str, int]:
+    return port.get("protocol", "TCP"), port.get("port", 0)
+
+
+def _external(spec: Object, status: Object) -> str:
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    addresses = list(spec.get("externalIPs") or [])
+    if spec.get("type") == "LoadBalancer":
+        ingress = (status.get("loadBalancer") or {}).get("ingress") or []
+        addresses = [each.get("ip") or each.get("hostname", "") for each in ingress] + addresses
+        return ",".join(addresses) or "<pending>"
+    return printing.or_none(addresses)
+
+
+def _port_text(port: Object) -> str:
+    inside = str(port.get("port", 0))
+    return f"{inside}:{port['nodePort']}/{port['protocol']}" if port.get("nodePort") else f"{inside}/{port['protocol']}"
+
+
+def _row(service: Object, now_ns: int) -> list[Any]:
+    spec = service["spec"]
+    return [
+        service["metadata"].get("name", ""),
+        spec.get("type", ""),
+        spec.get("clusterIP") or printing.NONE,
+        _external(spec, service.get("status") or {}),
+        printing.or_none([_port_text(port) for port in spec.get("ports") or []]),
+        printing.created_age(service, now_ns),
+        printing.labels(spec.get("selector")),
+    ]
+
+
+RESOURCE = Resource(
+    group="",
+    plural="services",
+    singular="service",
+    kind="Service",
+    versions=(Version("v1", "core/v1.Service", default=fill),),
+    storage_version="v1",
+    short_names=("svc",),
+    categories=("all",),
+    has_status=True,
+    fields=lambda service: {
+        "spec.clusterIP": service["spec"].get("clusterIP", ""),
+        "spec.type": service["spec"].get("type", ""),
+    },
+    strategy=Strategy(
+        prepare_create=status_subresource.start_with({"loadBalancer": {}}),
+        prepare_update=_prepare_update,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=service_validation.faults,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the service, unique within its namespace."),
+            Column("Type", description="From where the service can be reached."),
+            Column("Cluster-IP", description="Address within the cluster, None for a service without one."),
+            Column("External-IP", description="Addresses for the outside."),
+            Column("Port(s)", description="Ports and protocols."),
+            Column("Age", description="Time since the service was created."),
+            Column("Selector", description="Which pods are behind the service.", priority=1),
+        ),
+        row=_row,
+    ),
+)

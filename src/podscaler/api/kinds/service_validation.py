@@ -1,0 +1,125 @@
+"""What is wrong with a Service.
+
+Called by its record.
+
+Source: upstream's messages; the API reference of core/v1.
+"""
+
+from ipaddress import ip_address
+
+from podscaler.api import names
+from podscaler.api.field import FieldError, duplicate, invalid, not_supported, required
+from podscaler.api.kinds import metadata, ports
+from podscaler.api.resources import Object
+
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITIES = ("ClientIP", "None")
+_DAY_S = 86_400
+_BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a Service to be stored."""
+    spec = new["spec"]
+    found = _ports_presence(spec)
+    found += _port_faults(
+        spec.get("ports") or [], is_node_port_allowed=spec.get("type") in ("NodePort", "LoadBalancer")
+    )
+    if spec.get("selector"):
+        found += metadata.label_faults(spec["selector"], "spec.selector")
+    found += _affinity_faults(spec)
+    if spec.get("type") not in _TYPES:
+        found.append(not_supported("spec.type", spec.get("type", ""), _TYPES))
+    found += _cluster_ip_faults(spec)
+    found += _external_faults(spec)
+    return found + (_change_faults(spec, old["spec"]) if old else [])
+
+
+def _ports_presence(spec: Object) -> list[FieldError]:
+    if spec.get("ports") or spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
+        return []
+    return [required("spec.ports")]
+
+
+def _port_faults(listed: list[Object], *, is_node_port_allowed: bool) -> list[FieldError]:
+    found = []
+    seen_names: set[str] = set()
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(listed):
+        path = f"spec.ports[{index}]"
+        found += _name_faults(port.get("name", ""), seen_names, path, is_required=len(listed) > 1)
+        found += ports.number_faults(port.get("port", 0), f"{path}.port")
+        found += ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
+        found += ports.target_faults(port.get("targetPort", 0), f"{path}.targetPort")
+        if port.get("nodePort") and not is_node_port_allowed:
+            text = "may not be used when `type` is 'ClusterIP'"
+            found.append(FieldError("FieldValueForbidden", f"{path}.nodePort", f"Forbidden: {text}"))
+        key = (port.get("protocol", ""), port.get("port", 0))
+        if key in seen:
+            found.append(duplicate(path, {"protocol": key[0], "port": key[1], "targetPort": 0}))
+        seen.add(key)
+    return found
+
+
+def _name_faults(name: str, seen: set[str], path: str, *, is_required: bool) -> list[FieldError]:
+    if not name:
+        return [required(f"{path}.name")] if is_required else []
+    found = [invalid(f"{path}.name", name, text) for text in names.dns_label_faults(name)]
+    if name in seen:
+        found.append(duplicate(f"{path}.name", name))
+    seen.add(name)
+    return found
+
+
+def _affinity_faults(spec: Object) -> list[FieldError]:
+    affinity = spec.get("sessionAffinity", "")
+    if affinity not in _AFFINITIES:
+        return [not_supported("spec.sessionAffinity", affinity, _AFFINITIES)]
+    timeout_s = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+    path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+    if timeout_s is not None and not 0 < timeout_s <= _DAY_S:
+        return [invalid(path, timeout_s, f"must be greater than 0 and less than {_DAY_S}")]
+    return []
+
+
+def _cluster_ip_faults(spec: Object) -> list[FieldError]:
+    given = spec.get("clusterIPs") or []
+    if spec.get("type") == "ExternalName":
+        if not given:
+            return []
+        return [
+            FieldError("FieldValueForbidden", "spec.clusterIPs", "Forbidden: may not be set for ExternalName services")
+        ]
+    if given and spec.get("clusterIP", "") != given[0]:
+        return [invalid("spec.clusterIPs", given, "first value must match `clusterIP`")]
+    bad = [(i, each) for i, each in enumerate(given) if each != "None" and not is_ip(each)]
+    return [invalid(f"spec.clusterIPs[{index}]", each, _BAD_IP) for index, each in bad]
+
+
+def _external_faults(spec: Object) -> list[FieldError]:
+    bad = [(i, each) for i, each in enumerate(spec.get("externalIPs") or []) if not is_ip(each)]
+    found = [invalid(f"spec.externalIPs[{index}]", each, _BAD_IP) for index, each in bad]
+    if spec.get("type") != "ExternalName":
+        return found
+    name = spec.get("externalName", "").removesuffix(".")
+    if not name:
+        return [*found, required("spec.externalName")]
+    return found + [invalid("spec.externalName", name, text) for text in names.dns_subdomain_faults(name)]
+
+
+def _change_faults(new: Object, old: Object) -> list[FieldError]:
+    """An address stays what it is while the service has one."""
+    if "ExternalName" in (new.get("type"), old.get("type")) or not old.get("clusterIPs"):
+        return []
+    if (new.get("clusterIPs") or [])[:1] == old["clusterIPs"][:1]:
+        return []
+    return [invalid("spec.clusterIPs[0]", new.get("clusterIPs"), "may not change once set")]
+
+
+def is_ip(text: str) -> bool:
+    """Whether the text is an IP address."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

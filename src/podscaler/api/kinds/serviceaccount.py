@@ -1,0 +1,33 @@
+"""The record of ServiceAccount (core/v1).
+
+Source: the API reference of core/v1.
+"""
+
+from typing import Any
+
+from podscaler.api import printing
+from podscaler.api.resources import Column, Object, Printer, Resource, Version
+
+
+def _row(account: Object, now_ns: int) -> list[Any]:
+    name, count = account["metadata"].get("name", ""), len(account.get("secrets") or [])
+    return [name, count, printing.created_age(account, now_ns)]
+
+
+RESOURCE = Resource(
+    group="",
+    plural="serviceaccounts",
+    singular="serviceaccount",
+    kind="ServiceAccount",
+    versions=(Version("v1", "core/v1.ServiceAccount"),),
+    storage_version="v1",
+    short_names=("sa",),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the service account, unique within its namespace."),
+            Column("Secrets", description="Number of secrets that it may use."),
+            Column("Age", description="Time since the service account was created."),
+        ),
+        row=_row,
+    ),
+)

@@ -1,0 +1,138 @@
+"""The record of StatefulSet (apps/v1).
+
+Source: golden captures; the API reference of apps/v1.
+"""
+
+from typing import Any
+
+from podscaler.api import printing
+from podscaler.api.field import FieldError, forbidden, not_supported
+from podscaler.api.kinds import pod_defaults, scaling, semantics, status_subresource, workload_spec
+from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
+
+_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
+_CHANGEABLE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+_FIXED = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def fill(stateful_set: Object) -> None:
+    """API defaults, in place."""
+    spec = stateful_set.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for when in ("whenDeleted", "whenScaled"):
+        retention[when] = retention.get(when) or "Retain"
+    _fill_update_strategy(spec.setdefault("updateStrategy", {}))
+    pod_defaults.fill_template(spec)
+    status = stateful_set.setdefault("status", {})
+    status.setdefault("replicas", 0)
+    status.setdefault("availableReplicas", 0)
+
+
+def _fill_update_strategy(strategy: Object) -> None:
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("partition", 0)
+        rolling.setdefault("maxUnavailable", 1)
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a StatefulSet to be stored."""
+    spec = new["spec"]
+    found = _choice(spec, "podManagementPolicy", ("OrderedReady", "Parallel"))
+    found += _strategy_faults(spec.get("updateStrategy") or {})
+    found += workload_spec.counts(spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
+    found += workload_spec.selector(spec, "statefulset")
+    found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="StatefulSet")
+    return found + (_change_faults(new, old) if old else [])
+
+
+def _choice(part: Object, name: str, choices: tuple[str, ...], path: str = "spec") -> list[FieldError]:
+    value = part.get(name, "")
+    return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
+
+
+def _strategy_faults(strategy: Object) -> list[FieldError]:
+    found = _choice(strategy, "type", ("OnDelete", "RollingUpdate"), "spec.updateStrategy")
+    if strategy.get("type") == "OnDelete" and strategy.get("rollingUpdate") is not None:
+        text = "only allowed for updateStrategy 'RollingUpdate'"
+        found.append(forbidden("spec.updateStrategy.rollingUpdate", text))
+    return found
+
+
+def _change_faults(new: Object, old: Object) -> list[FieldError]:
+    found = workload_spec.immutable("selector", new, old)
+    kept_new, kept_old = _without_changeable(new["spec"]), _without_changeable(old["spec"])
+    if not semantics.same(kept_new, kept_old):
+        found.append(forbidden("spec", _FIXED))
+    return found
+
+
+def _without_changeable(spec: Object) -> Object:
+    return {name: value for name, value in spec.items() if name not in (*_CHANGEABLE, "selector")}
+
+
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with the status of a StatefulSet."""
+    del old
+    status = new.get("status") or {}
+    found = workload_spec.status_counts(status, *_COUNTS)
+    for small in ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"):
+        found += workload_spec.not_more(status, small, "replicas")
+    return found + workload_spec.not_more(status, "availableReplicas", "readyReplicas")
+
+
+def _row(stateful_set: Object, now_ns: int) -> list[Any]:
+    spec, status = stateful_set["spec"], stateful_set.get("status") or {}
+    names, images = printing.containers((spec.get("template") or {}).get("spec") or {})
+    ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
+    name = stateful_set["metadata"].get("name", "")
+    return [name, ready, printing.created_age(stateful_set, now_ns), names, images]
+
+
+RESOURCE = Resource(
+    group="apps",
+    plural="statefulsets",
+    singular="statefulset",
+    kind="StatefulSet",
+    versions=(Version("v1", "apps/v1.StatefulSet", default=fill),),
+    storage_version="v1",
+    short_names=("sts",),
+    categories=("all",),
+    has_status=True,
+    scale=scaling.BY_LABEL_SELECTOR,
+    strategy=Strategy(
+        prepare_create=status_subresource.start_with({"replicas": 0, "availableReplicas": 0}),
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=faults,
+        validate_status=status_faults,
+        has_generation=True,
+        spec_of=lambda stateful_set: semantics.meaning(stateful_set.get("spec")),
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the stateful set, unique within its namespace."),
+            Column("Ready", description="How many pods are ready, of those asked for."),
+            Column("Age", description="Time since the stateful set was created."),
+            Column("Containers", description="Names of the template's containers.", priority=1),
+            Column("Images", description="Images of the template's containers.", priority=1),
+        ),
+        row=_row,
+    ),
+)

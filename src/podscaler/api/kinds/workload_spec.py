@@ -1,0 +1,86 @@
+"""What the specs of Deployment, ReplicaSet, StatefulSet have in common: replicas, selector, template.
+
+Called by the records of those kinds. A new kind with pods adds its own fields and calls these.
+
+Source: golden captures of refused workloads; the API reference of apps/v1.
+"""
+
+from podscaler.api.field import FieldError, forbidden, invalid, required
+from podscaler.api.kinds import label_selector, pod_template, semantics
+from podscaler.api.resources import Object
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+
+
+def counts(spec: Object, *names: str) -> list[FieldError]:
+    """Faults of the named fields of `spec`, which count something and may not be negative."""
+    return [
+        invalid(f"spec.{name}", value, NOT_NEGATIVE)
+        for name in names
+        if isinstance(value := spec.get(name), int) and value < 0
+    ]
+
+
+def selector(spec: Object, kind: str) -> list[FieldError]:
+    """Faults of `spec.selector`: it must be there, be right, and select something less than everything."""
+    given = spec.get("selector")
+    if given is None:
+        return [required("spec.selector")]
+    found = label_selector.faults(given, "spec.selector")
+    if label_selector.is_empty(given):
+        found.append(invalid("spec.selector", given, f"empty selector is invalid for {kind}"))
+    return found
+
+
+def template(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:
+    """Faults of `spec.template`: it must carry labels that the selector selects, and pods that never stop."""
+    given = spec.get("template") or {}
+    found = _selected(spec.get("selector") or {}, given)
+    found += pod_template.faults(given, "spec.template", old=(old_spec or {}).get("template"))
+    found += endless(given, kind)
+    return found
+
+
+def _selected(wanted: Object, given: Object) -> list[FieldError]:
+    labels = (given.get("metadata") or {}).get("labels")
+    if not label_selector.is_empty(wanted) and label_selector.matches(wanted, labels or {}):
+        return []
+    return [invalid("spec.template.metadata.labels", labels or None, "`selector` does not match template `labels`")]
+
+
+def endless(given: Object, kind: str) -> list[FieldError]:
+    """Faults of a template whose pods would end by themselves."""
+    pod_spec = given.get("spec") or {}
+    found = []
+    policy = pod_spec.get("restartPolicy")
+    if policy in ("OnFailure", "Never"):
+        text = f'Unsupported value: "{policy}": supported values: "Always"'
+        found.append(FieldError("FieldValueNotSupported", "spec.template.spec.restartPolicy", text))
+    if pod_spec.get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        found.append(forbidden("spec.template.spec.activeDeadlineSeconds", text))
+    return found
+
+
+def immutable(field: str, new: Object, old: Object) -> list[FieldError]:
+    """The fault of `spec.<field>` when it is not what it was."""
+    if semantics.same(new["spec"].get(field), old["spec"].get(field)):
+        return []
+    return [invalid(f"spec.{field}", new["spec"].get(field), "field is immutable")]
+
+
+def status_counts(status: Object, *names: str) -> list[FieldError]:
+    """Faults of the named fields of `status`, which count something and may not be negative."""
+    return [invalid(f"status.{name}", value, NOT_NEGATIVE) for name in names if (value := status.get(name) or 0) < 0]
+
+
+def not_more(status: Object, small: str, large: str) -> list[FieldError]:
+    """The fault of `status.<small>` when it is larger than `status.<large>`."""
+    value = status.get(small) or 0
+    if value <= (status.get(large) or 0):
+        return []
+    return [invalid(f"status.{small}", value, f"cannot be greater than {_words(large)}")]
+
+
+def _words(name: str) -> str:
+    return f"status.{name}"
