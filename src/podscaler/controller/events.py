@@ -1,0 +1,123 @@
+"""Events about autoscalers, written beside the work: a sync never waits for them.
+
+Syncs call `Recorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait, more are dropped.
+What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
+
+Source: controller.md 6.
+"""
+
+import asyncio
+import logging
+import random
+
+import msgspec
+
+from podscaler.clock import Clock, rfc3339
+from podscaler.controller.correlation import Correlator, Event, Subject
+from podscaler.errors import StatusError
+from podscaler.kube import urls
+from podscaler.kube.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "horizontal-pod-autoscaler"
+BUFFER_EVENTS = 1000
+TRIES = 12
+RETRY_DELAY_S = 10.0
+
+
+class Recorder:
+    """See the module.
+
+    Args:
+        client: where events are written.
+        clock: for stamps and waits.
+        rng: for the first wait and for the correlation.
+    """
+
+    def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._correlator = Correlator(rng)
+        self._waiting: asyncio.Queue[Event] = asyncio.Queue(BUFFER_EVENTS)
+        self._last_at_ns = 0
+        self.dropped = 0
+
+    def record(self, subject: Subject, type_: str, reason: str, message: str) -> None:
+        """Have an event written soon. Never waits; drops the event when too many wait."""
+        log.debug("event %s/%s: %s %s: %s", subject.namespace, subject.name, type_, reason, message)
+        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
+        try:
+            self._waiting.put_nowait(Event(subject, type_, reason, message, self._last_at_ns))
+        except asyncio.QueueFull:
+            self.dropped += 1
+            if self.dropped == 1:
+                log.warning("%d events wait to be written; new ones are dropped", BUFFER_EVENTS)
+
+    async def run(self) -> None:
+        """Write events until cancelled."""
+        while True:
+            event = self._correlator.correlate(await self._waiting.get())
+            if event is not None:
+                await self._deliver(event)
+            self._waiting.task_done()
+
+    async def flush(self) -> None:
+        """Return once everything recorded so far was written or given up."""
+        await self._waiting.join()
+
+    async def _deliver(self, event: Event) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._write(event)
+                return
+            except StatusError as error:
+                if error.code != 0:
+                    log.warning("event %s was rejected and is dropped: %s", event.name, error)
+                    return
+                log.info("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
+            if attempt < TRIES:
+                await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
+        log.warning("event %s was given up after %d tries", event.name, TRIES)
+
+    async def _write(self, event: Event) -> None:
+        path = urls.path("api", "v1", "namespaces", event.subject.namespace, "events")
+        if event.count > 1:
+            patch = {"count": event.count, "lastTimestamp": rfc3339(event.at_ns), "message": event.message}
+            body, place = msgspec.json.encode(patch), path + urls.path(event.name)
+            try:
+                await self._client.patch(place, body, subject="events", content_type=STRATEGIC_MERGE_PATCH)
+                return
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+        await self._client.post(path, msgspec.json.encode(to_object(event)), subject="events")
+
+
+def to_object(event: Event) -> dict[str, object]:
+    """The core/v1 Event as JSON-ready data."""
+    subject = event.subject
+    return {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": event.name, "namespace": subject.namespace},
+        "involvedObject": {
+            "kind": "HorizontalPodAutoscaler",
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "uid": subject.uid,
+            "apiVersion": "autoscaling/v2",
+            "resourceVersion": subject.resource_version,
+        },
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": COMPONENT},
+        "firstTimestamp": rfc3339(event.first_at_ns),
+        "lastTimestamp": rfc3339(event.at_ns),
+        "count": event.count,
+        "type": event.type,
+        "eventTime": None,
+        "reportingComponent": "" if event.combined else COMPONENT,
+        "reportingInstance": "",
+    }

@@ -1,0 +1,164 @@
+"""Writing events: what is sent, what is tried again, what is dropped."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from podscaler.controller.correlation import Subject
+from podscaler.controller.events import BUFFER_EVENTS, Recorder
+from podscaler.kube.client import Client
+from podscaler.testing import VirtualClock
+from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+
+WEB = Subject("shop", "web", "u1", "7")
+PATH = "/api/v1/namespaces/shop/events"
+REFUSED = Failure("dial tcp 10.0.0.1:443: connect: connection refused")
+
+
+class Half(random.Random):
+    """Randomness whose fractions are one half."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+class World:
+    """A recorder at work on a script."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.transport = ScriptedTransport()
+        self.recorder = Recorder(Client(self.transport, self.clock), self.clock, Half())
+        self.transport.on("POST", PATH, json_answer({}, 201))
+
+    def record(self, message: str = "m") -> None:
+        self.recorder.record(WEB, "Normal", "R", message)
+
+    def sent(self) -> list[tuple[str, str, Any]]:
+        return [
+            (request.method, request.path.removeprefix(PATH), msgspec.json.decode(request.body or b"null"))
+            for request in self.transport.requests
+        ]
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """A world whose recorder runs until the test ends."""
+    made = World()
+    task = asyncio.ensure_future(made.recorder.run())
+    yield made
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_new_event_is_created(world: World) -> None:
+    """The whole object, as upstream writes it."""
+    world.record()
+    await world.clock.advance(0)
+    assert world.sent() == [
+        (
+            "POST",
+            "",
+            {
+                "kind": "Event",
+                "apiVersion": "v1",
+                "metadata": {"name": world.sent()[0][2]["metadata"]["name"], "namespace": "shop"},
+                "involvedObject": {
+                    "kind": "HorizontalPodAutoscaler",
+                    "namespace": "shop",
+                    "name": "web",
+                    "uid": "u1",
+                    "apiVersion": "autoscaling/v2",
+                    "resourceVersion": "7",
+                },
+                "reason": "R",
+                "message": "m",
+                "source": {"component": "horizontal-pod-autoscaler"},
+                "firstTimestamp": "2026-01-01T00:00:00Z",
+                "lastTimestamp": "2026-01-01T00:00:00Z",
+                "count": 1,
+                "type": "Normal",
+                "eventTime": None,
+                "reportingComponent": "horizontal-pod-autoscaler",
+                "reportingInstance": "",
+            },
+        )
+    ]
+
+
+async def test_a_repeat_is_a_patch(world: World) -> None:
+    """A repeat patches count, last time and message of the first; one that is gone is created with the count so far."""
+    world.record()
+    await world.clock.advance(60)
+    name = world.sent()[0][2]["metadata"]["name"]
+    world.transport.on("PATCH", f"{PATH}/{name}", json_answer({}))
+    world.record()
+    await world.clock.advance(60)
+    world.transport.on("PATCH", f"{PATH}/{name}")
+    world.record()
+    await world.clock.advance(0)
+    *_, patch, missed, created = world.sent()
+    assert patch == (
+        "PATCH",
+        f"/{name}",
+        {"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z", "message": "m"},
+    )
+    assert (missed[0], created[0], created[2]["count"], created[2]["firstTimestamp"]) == (
+        "PATCH",
+        "POST",
+        3,
+        "2026-01-01T00:00:00Z",
+    )
+
+
+async def test_a_rejected_event_is_dropped(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """What the server refuses is logged and not sent again; the next event goes out."""
+    forbidden = {"kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden", "code": 403}
+    world.transport.on("POST", PATH, json_answer(forbidden, 403), json_answer({}, 201))
+    world.record("a")
+    world.record("b")
+    await world.clock.advance(0)
+    assert ([body["message"] for _, _, body in world.sent()], "rejected" in caplog.text) == (["a", "b"], True)
+
+
+async def test_an_unreachable_server_is_tried_again(world: World) -> None:
+    """Transport errors: the first wait is a random part of 10 s, the others 10 s, twelve tries in all."""
+    world.transport.on("POST", PATH, REFUSED)
+    world.record()
+    times: list[float] = []
+    for tenths in range(1300):
+        await world.clock.advance(0)
+        if len(world.transport.requests) > len(times):
+            times.append(tenths / 10)
+        await world.clock.advance(0.1)
+    assert times == [0.0, 5.0, *(5.0 + 10 * number for number in range(1, 11))]
+
+
+async def test_events_after_an_outage_arrive_in_order(world: World) -> None:
+    """Events wait while the server is away and are written in order when it is back."""
+    world.transport.on("POST", PATH, REFUSED, json_answer({}, 201))
+    for message in "abc":
+        world.record(message)
+    await world.clock.advance(5)
+    assert [body["message"] for _, _, body in world.sent()] == ["a", "a", "b", "c"]
+
+
+async def test_a_full_buffer_drops_new_events() -> None:
+    """When a thousand events wait, new ones are dropped and counted; recording never waits."""
+    world = World()
+    for number in range(BUFFER_EVENTS + 3):
+        world.record(str(number))
+    assert world.recorder.dropped == 3
+
+
+async def test_names_differ_within_an_instant(world: World) -> None:
+    """Two events of one object at the same time have different names."""
+    world.record("a")
+    world.record("b")
+    await world.clock.advance(0)
+    names = [body["metadata"]["name"] for _, _, body in world.sent()]
+    assert len(set(names)) == 2
