@@ -1,0 +1,59 @@
+"""What all typed API objects share: metadata, and the Status that an API answers with when it refuses.
+
+Decoded with msgspec from JSON by the client, the recorder and the replay. Field names are the API's in snake case.
+Texts of times and quantities stay texts here, so that an object is written back exactly as it was read.
+
+Differs: `metadata.managedFields` is left out on purpose: it is large, and servers keep what they have.
+
+Source: meta/v1 (spec/api.md, spec/controller.md 10).
+"""
+
+from typing import Any
+
+import msgspec
+
+
+class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The base of typed API objects: immutable, camel case on the wire, empty fields left out."""
+
+
+class OwnerReference(Wire, frozen=True):
+    """meta/v1 OwnerReference."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Wire, frozen=True):
+    """meta/v1 ObjectMeta without managedFields."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    self_link: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    finalizers: list[str] | None = None
+
+
+class Status(Wire, frozen=True, tag_field="kind", tag="Status"):
+    """meta/v1 Status: why a request failed. Without a code the failure arose in the client."""
+
+    api_version: str = ""
+    metadata: dict[str, Any] | None = None
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: dict[str, Any] | None = None
+    code: int = 0
