@@ -1,0 +1,230 @@
+"""The Deployment controller: carries out what `planning.plan` says for the Deployment and ReplicaSets that there are.
+
+`manager.Controllers` runs it in a `loop.ControlLoop`. Only this controller writes sizes of ReplicaSets; it writes them
+with their resourceVersion, so that a plan made on other facts fails with 409 and is made again.
+
+Source: documentation of Deployment; events, conditions and annotations are upstream's.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from podscaler.api.resources import Object
+from podscaler.api.selectors import SelectorError
+from podscaler.clock import Clock
+from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.workloads import (
+    claims,
+    conditions,
+    fenceposts,
+    ownership,
+    planning,
+    pods,
+    progress,
+    refusals,
+    revisions,
+    selection,
+    templates,
+)
+from podscaler.controlplane.workloads.loop import Watched
+from podscaler.controlplane.workloads.rollout import Plan
+from podscaler.controlplane.workloads.selection import Key
+from podscaler.errors import StatusError
+
+DEPLOYMENTS = "deployments.apps"
+REPLICA_SETS = "replicasets.apps"
+PODS = "pods"
+
+
+class Deployments:
+    """See the module. Keys are namespace and name."""
+
+    name = "deployment-controller"
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._events = EventRecorder(registry, self.name, clock)
+        self._selecting = selection.Selecting()
+        self._orphans = selection.Orphans()
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """Deployments, their ReplicaSets, and pods that end (a Recreate waits for that)."""
+        return [
+            Watched(DEPLOYMENTS, self._of_deployment),
+            Watched(REPLICA_SETS, self._of_replica_set),
+            Watched(PODS, self._of_pod),
+        ]
+
+    def prime(self) -> Iterable[Key]:
+        """Rebuild the indexes."""
+        self._selecting.clear()
+        self._orphans.clear()
+        for replica_set in self._registry.list(REPLICA_SETS):
+            self._orphans.note(Change("ADDED", replica_set))
+        for deployment in self._registry.list(DEPLOYMENTS):
+            self._note(deployment)
+        return list(self._selecting.keys())
+
+    async def sync(self, key: Key) -> float | None:
+        """One step of the rollout; see the module."""
+        deployment = self._registry.find(DEPLOYMENTS, *key)
+        if deployment is None:
+            return None
+        selector = selection.object_selector(deployment)
+        if not selector.requirements:
+            message = "This deployment is selecting all pods. A non-empty selector is required."
+            self._events.event(deployment, "Warning", "SelectingAll", message)
+            return None
+        orphans = self._orphans.matching(key[0], selector)
+        sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
+        before: Object = deployment.get("status") or {}
+        plan = planning.plan(
+            {**deployment, "status": dict(before)},
+            sets,
+            now_ns=self._clock.now_ns(),
+            old_pods_exist=lambda new: self._old_pods_exist(sets, new),
+        )
+        return await self._carry_out(plan, deployment)
+
+    def report(self, key: Key, error: Exception) -> None:
+        """Nothing more: a ReplicaSet that cannot be created has had its event and condition."""
+
+    def _of_deployment(self, change: Change) -> Iterable[Key]:
+        if change.type == "DELETED":
+            self._selecting.drop(change.object)
+        else:
+            self._note(change.object)
+        return [selection.key_of(change.object)]
+
+    def _note(self, deployment: Object) -> None:
+        try:
+            self._selecting.put(deployment, selection.object_selector(deployment))
+        except SelectorError:
+            self._selecting.drop(deployment)
+
+    def _of_replica_set(self, change: Change) -> Iterable[Key]:
+        self._orphans.note(change)
+        owner = ownership.controller_of(change.object)
+        if owner is None:
+            return [] if change.type == "DELETED" else self._selecting.matching(change.object)
+        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == "Deployment" else []
+
+    def _of_pod(self, change: Change) -> Iterable[Key]:
+        owner = ownership.controller_of(change.object)
+        ended = change.type == "DELETED" or pods.is_finished(change.object)
+        if not ended or owner is None or owner["kind"] != "ReplicaSet":
+            return []
+        namespace, _ = selection.key_of(change.object)
+        replica_set = self._registry.find(REPLICA_SETS, namespace, owner["name"])
+        above = ownership.controller_of(replica_set) if replica_set else None
+        if above is None or above["kind"] != "Deployment":
+            return []
+        deployment = self._registry.find(DEPLOYMENTS, namespace, above["name"])
+        waits = deployment is not None and not fenceposts.is_rolling(deployment)
+        return [(namespace, above["name"])] if waits else []
+
+    def _old_pods_exist(self, sets: Sequence[Object], new: Object | None) -> bool:
+        return any(
+            not pods.is_finished(pod)
+            for one in sets
+            if one is not new
+            for pod in self._registry.owned_by(PODS, one["metadata"]["uid"])
+        )
+
+    async def _carry_out(self, plan: Plan, deployment: Object) -> float | None:
+        if plan.create is not None and not await self._create(plan.create, deployment):
+            return 0.0
+        if plan.create is not None:
+            self._tell(plan, plan.create, deployment)
+        for one in plan.update:
+            await self._registry.update(REPLICA_SETS, one)
+            self._tell(plan, one, deployment)
+        for one in plan.delete:
+            await self._delete(one)
+        await self._write_revision(plan, deployment)
+        await self._write_status(plan.status, deployment)
+        return plan.check_again_s
+
+    def _tell(self, plan: Plan, one: Object, deployment: Object) -> None:
+        for name, message in plan.events:
+            if name == one["metadata"]["name"]:
+                self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
+
+    async def _create(self, new: Object, deployment: Object) -> bool:
+        """Create the new ReplicaSet; False where the sync must start again (the name is taken)."""
+        try:
+            await self._registry.create(REPLICA_SETS, new)
+        except StatusError as error:
+            if refusals.is_already_exists(error):
+                await self._note_collision(new, deployment)
+                return False
+            if not refusals.is_namespace_terminating(error):
+                await self._tell_failure(new, deployment, error)
+            raise
+        return True
+
+    async def _note_collision(self, new: Object, deployment: Object) -> None:
+        """Another template with the same hash has the name: the hash is salted with the number of such collisions."""
+        taken = self._registry.find(REPLICA_SETS, *selection.key_of(new))
+        uid = deployment["metadata"]["uid"]
+        if taken is None or (
+            ownership.is_controlled_by(taken, uid)
+            and templates.same(taken["spec"]["template"], new["spec"]["template"])
+        ):
+            return
+
+        def count(newest: Object) -> None:
+            status = newest.setdefault("status", {})
+            status["collisionCount"] = status.get("collisionCount", 0) + 1
+
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), count, subresource="status")
+
+    async def _tell_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
+        message = f'Failed to create new replica set "{new["metadata"]["name"]}": {error.message}'
+        self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
+        if progress.deadline_s(deployment) is None:
+            return
+        failed = progress.progressing("False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns())
+
+        def tell(newest: Object) -> None:
+            status = newest.setdefault("status", {})
+            status["conditions"] = conditions.with_condition(status.get("conditions") or [], failed)
+
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), tell, subresource="status")
+
+    async def _delete(self, one: Object) -> None:
+        try:
+            await self._registry.delete(
+                REPLICA_SETS, *selection.key_of(one), uid=one["metadata"]["uid"], propagation="Background"
+            )
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    async def _write_revision(self, plan: Plan, deployment: Object) -> None:
+        """Annotate the Deployment; where that counts as a new generation, the status has observed it."""
+        notes = deployment["metadata"].get("annotations") or {}
+        if not plan.revision or notes.get(revisions.REVISION) == plan.revision:
+            return
+
+        def annotate(newest: Object) -> None:
+            newest["metadata"].setdefault("annotations", {})[revisions.REVISION] = plan.revision
+
+        written = await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), annotate)
+        if written["spec"] == deployment["spec"]:
+            plan.status["observedGeneration"] = written["metadata"]["generation"]
+
+    async def _write_status(self, status: dict[str, Any], deployment: Object) -> None:
+        if status == deployment.get("status"):
+            return
+
+        def change(newest: Object) -> None:
+            newest["status"] = status
+
+        try:
+            await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), change, subresource="status")
+        except StatusError as error:
+            if error.code != 404:
+                raise

@@ -1,0 +1,204 @@
+"""The ReplicaSet controller: as many pods of the template as `spec.replicas` says, and a status that tells it.
+
+`manager.Controllers` runs it in a `loop.ControlLoop`. It never overshoots: the registry shows own writes at once, a key
+is synced once at a time, and what is to be done is counted on the pods that there are (no expectations as upstream
+needs them for its stale caches).
+
+Source: documentation of ReplicaSet; events and conditions are upstream's.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.resources import Object
+from podscaler.api.selectors import SelectorError
+from podscaler.clock import Clock
+from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.workloads import (
+    batches,
+    claims,
+    ownership,
+    pods,
+    ranking,
+    refusals,
+    replica_sets,
+    replicaset_status,
+    selection,
+    templates,
+)
+from podscaler.controlplane.workloads.loop import Watched
+from podscaler.controlplane.workloads.replicaset_status import Failure
+from podscaler.controlplane.workloads.selection import Key
+from podscaler.errors import StatusError
+
+REPLICA_SETS = "replicasets.apps"
+PODS = "pods"
+BURST_PODS = 500
+"""The most pods created or deleted in one sync."""
+SETTLE_S_PER_POD = 0.00025
+"""Changes of pods are collected for so long per pod: the work for n pods that all change stays linear in n."""
+LONGEST_SETTLE_S = 1.0
+
+
+class ReplicaSets:
+    """See the module. Keys are namespace and name.
+
+    Args:
+        registry, clock: as everywhere.
+    """
+
+    name = "replicaset-controller"
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._events = EventRecorder(registry, self.name, clock)
+        self._selecting = selection.Selecting()
+        self._orphans = selection.Orphans()
+        self._sizes: dict[Key, int] = {}
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """ReplicaSets, and the pods that they own or may adopt."""
+        return [Watched(REPLICA_SETS, self._of_replica_set), Watched(PODS, self._of_pod, self._settle_s)]
+
+    def prime(self) -> Iterable[Key]:
+        """Rebuild the indexes."""
+        self._selecting.clear()
+        self._orphans.clear()
+        for pod in self._registry.list(PODS):
+            self._orphans.note(Change("ADDED", pod))
+        for replica_set in self._registry.list(REPLICA_SETS):
+            self._note(replica_set)
+        return list(self._selecting.keys())
+
+    async def sync(self, key: Key) -> float | None:
+        """Create or delete pods and write the status; see the module."""
+        replica_set = self._registry.find(REPLICA_SETS, *key)
+        if replica_set is None:
+            self._sizes.pop(key, None)
+            return None
+        selector = selection.object_selector(replica_set)
+        orphans = self._orphans.matching(key[0], selector)
+        owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
+        self._sizes[key] = len(owned)
+        error = None
+        if not pods.is_terminating(replica_set):
+            error = await self._resize(replica_set, owned)
+            owned = self._owned(replica_set)
+        await self._write_status(replica_set, owned, error)
+        if error is not None:
+            raise error
+        return replicaset_status.next_available_s(replica_set, owned, self._clock.now_ns())
+
+    def report(self, key: Key, error: Exception) -> None:
+        """Nothing more: each pod that could not be created or deleted has had its event."""
+
+    def _of_replica_set(self, change: Change) -> Iterable[Key]:
+        if change.type == "DELETED":
+            self._selecting.drop(change.object)
+        else:
+            self._note(change.object)
+        return [selection.key_of(change.object)]
+
+    def _note(self, replica_set: Object) -> None:
+        try:
+            self._selecting.put(replica_set, selection.object_selector(replica_set))
+        except SelectorError:
+            self._selecting.drop(replica_set)
+
+    def _of_pod(self, change: Change) -> Iterable[Key]:
+        self._orphans.note(change)
+        owner = ownership.controller_of(change.object)
+        if owner is None:
+            return [] if change.type == "DELETED" else self._selecting.matching(change.object)
+        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == "ReplicaSet" else []
+
+    def _settle_s(self, key: Key) -> float:
+        return min(self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)
+
+    def _owned(self, replica_set: Object) -> list[Object]:
+        uid = replica_set["metadata"]["uid"]
+        return [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
+
+    async def _resize(self, replica_set: Object, owned: Sequence[Object]) -> StatusError | None:
+        """Returns why not everything could be done, None where it could."""
+        active = [pod for pod in owned if pods.is_active(pod)]
+        missing = replica_sets.size(replica_set) - len(active)
+        if missing > 0:
+            return await self._create(replica_set, min(missing, BURST_PODS))
+        return await self._delete(replica_set, active, min(-missing, BURST_PODS)) if missing else None
+
+    async def _create(self, replica_set: Object, count: int) -> StatusError | None:
+        async def create() -> None:
+            pod = templates.pod_from(replica_set["spec"]["template"], replica_set)
+            try:
+                created = await self._registry.create(PODS, pod)
+            except StatusError as error:
+                if not refusals.is_namespace_terminating(error):
+                    self._events.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
+                raise
+            message = f"Created pod: {created['metadata']['name']}"
+            self._events.event(replica_set, "Normal", "SuccessfulCreate", message)
+
+        try:
+            await batches.slow_start(count, create)
+        except ExceptionGroup as group:
+            first = refusals.first(group)
+            return None if refusals.is_namespace_terminating(first) else first
+        return None
+
+    async def _delete(self, replica_set: Object, active: Sequence[Object], count: int) -> StatusError | None:
+        going = ranking.first_to_go(
+            active, count, now_ns=self._clock.now_ns(), related_on_node=self._related_on_node(replica_set, active)
+        )
+        outcomes = await asyncio.gather(*(self._delete_one(replica_set, pod) for pod in going), return_exceptions=True)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        return refusals.first(ExceptionGroup("deletions", failures)) if failures else None
+
+    async def _delete_one(self, replica_set: Object, pod: Object) -> None:
+        namespace, name = selection.key_of(pod)
+        try:
+            await self._registry.delete(PODS, namespace, name, uid=pod["metadata"]["uid"])
+        except StatusError as error:
+            if error.code == 404 or error.reason == "Conflict":
+                return
+            self._events.event(replica_set, "Warning", "FailedDelete", f"Error deleting: {error.message}")
+            raise
+        self._events.event(replica_set, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+
+    def _related_on_node(self, replica_set: Object, active: Sequence[Object]) -> dict[str, int]:
+        """How many pods of this ReplicaSet and its siblings each node holds; empty where there is only one node."""
+        if len({pod["spec"].get("nodeName") for pod in active}) < 2:
+            return {}
+        owner = ownership.controller_of(replica_set)
+        siblings = self._registry.owned_by(REPLICA_SETS, owner["uid"]) if owner else [replica_set]
+        counts: dict[str, int] = {}
+        for sibling in siblings:
+            for pod in filter(pods.is_active, self._owned(sibling)):
+                node = pod["spec"].get("nodeName") or ""
+                counts[node] = counts.get(node, 0) + 1
+        return counts
+
+    async def _write_status(self, replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> None:
+        now_ns = self._clock.now_ns()
+        failure = _failure(replica_set, owned, error)
+        new = replicaset_status.status(replica_set, owned, failure, now_ns)
+        if new == replica_set.get("status"):
+            return
+
+        def change(newest: Object) -> None:
+            newest["status"] = new
+
+        try:
+            await self._registry.mutate(REPLICA_SETS, *selection.key_of(replica_set), change, subresource="status")
+        except StatusError as refusal:
+            if refusal.code != 404:
+                raise
+
+
+def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> Failure | None:
+    if error is None:
+        return None
+    too_few = sum(map(pods.is_active, owned)) < replica_sets.size(replica_set)
+    return Failure("FailedCreate" if too_few else "FailedDelete", error.message)

@@ -1,0 +1,94 @@
+"""Builders of workload objects for tests: what is not named gets a plain value, so that a test shows only what matters.
+
+Objects are JSON-ready dicts as the API server stores them, without what only it fills in unless asked for.
+"""
+
+from typing import Any
+
+from podscaler.api.resources import Object
+from podscaler.clock import rfc3339
+
+NAMESPACE = "default"
+
+
+def pod(
+    name: str = "web-1", *, labels: dict[str, str] | None = None, owner: Object | None = None, **extra: Any
+) -> Object:
+    """A pod. `extra`: `node`, `phase`, `ready_at` (ns; ready since), `created_at` (ns), `annotations`, `ip`,
+    `restarts`, `deleting` (True), `ports` (list of containerPort objects)."""
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
+    metadata |= {"labels": labels} if labels else {}
+    metadata |= {"annotations": extra["annotations"]} if "annotations" in extra else {}
+    metadata |= {"creationTimestamp": rfc3339(extra["created_at"])} if "created_at" in extra else {}
+    metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if extra.get("deleting") else {}
+    metadata |= {"ownerReferences": [_controller(owner)]} if owner else {}
+    container = {"name": "app", "image": "example.com/app"} | ({"ports": extra["ports"]} if "ports" in extra else {})
+    spec: Object = {"containers": [container]} | ({"nodeName": extra["node"]} if "node" in extra else {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": _pod_status(extra)}
+
+
+def replica_set(name: str = "web-1", size: int = 1, *, labels: dict[str, str] | None = None, **extra: Any) -> Object:
+    """A ReplicaSet. `extra`: `available`, `ready`, `pods` (numbers of its status), `annotations`, `created_at` (ns),
+    `template`, `owner`, `min_ready_s`, `generation`, `observed`."""
+    labels = labels or {"app": "web"}
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "labels": labels}
+    metadata |= {"annotations": extra["annotations"]} if "annotations" in extra else {}
+    metadata |= {"creationTimestamp": rfc3339(extra["created_at"])} if "created_at" in extra else {}
+    metadata |= {"generation": extra["generation"]} if "generation" in extra else {}
+    metadata |= {"ownerReferences": [_controller(extra["owner"])]} if "owner" in extra else {}
+    spec: Object = {"replicas": size, "selector": {"matchLabels": labels}}
+    spec["template"] = extra.get("template") or pod_template(labels)
+    spec |= {"minReadySeconds": extra["min_ready_s"]} if "min_ready_s" in extra else {}
+    numbers = {
+        "replicas": "pods",
+        "readyReplicas": "ready",
+        "availableReplicas": "available",
+        "observedGeneration": "observed",
+    }
+    status = {field: extra[key] for field, key in numbers.items() if key in extra}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec, "status": status}
+
+
+def deployment(name: str = "web", replicas: int = 1, *, labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    """A Deployment with upstream's defaults; `spec` replaces or adds fields of its spec."""
+    labels = labels or {"app": "web"}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+    defaults: Object = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": pod_template(labels),
+        "strategy": rolling,
+        "revisionHistoryLimit": 10,
+        "progressDeadlineSeconds": 600,
+    }
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": defaults | spec, "status": {}}
+
+
+def pod_template(labels: dict[str, str], *, image: str = "example.com/app", **pod_spec: Any) -> Object:
+    """A pod template with one container."""
+    containers = [{"name": "app", "image": image}]
+    return {"metadata": {"labels": labels}, "spec": {"containers": containers} | pod_spec}
+
+
+def _controller(owner: Object) -> Object:
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _pod_status(extra: dict[str, Any]) -> Object:
+    status: Object = {"phase": extra.get("phase", "Running" if "ready_at" in extra else "Pending")}
+    if "ip" in extra:
+        status |= {"podIP": extra["ip"], "podIPs": [{"ip": extra["ip"]}]}
+    if "ready_at" in extra:
+        since = rfc3339(extra["ready_at"])
+        status["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+    if "restarts" in extra:
+        status["containerStatuses"] = [{"name": "app", "restartCount": extra["restarts"]}]
+    return status
