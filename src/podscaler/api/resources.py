@@ -68,7 +68,18 @@ class Strategy:
     has_generation: bool = False
     spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
     grace_period_s: Callable[[Object], int] | None = None
-    """For kinds that are deleted gracefully (Pod): the seconds that apply when the client names none."""
+    """For kinds that are deleted gracefully (Pod): the seconds that apply when the client names none.
+
+    0 means at once whatever the client names (a pod that runs nowhere).
+    """
+    prepare_delete: Callable[[Object], None] = _nothing
+    """Called, in place, whenever a delete marks the object instead of removing it."""
+    is_held: Callable[[Object], bool] = lambda _obj: False
+    """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
+    prepare_subresource_update: Mapping[str, Callable[[Object, Object], None]] = field(default_factory=dict)
+    """Further subresources whose PUT is an update of the object (`finalize`): what prepare_update is to it."""
+    orphans_by_default: bool = False
+    """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ class Entry:
         revision: its resourceVersion as a number.
         uid, labels, owner_uids: out of its metadata.
         body: the object as JSON, see the module.
-        fields: the selectable fields once somebody needed them (a cache that `selecting` fills).
+        fields: the selectable fields once somebody needed them, with the `Resource.key` whose they are: a cache that
+            `selecting` fills.
     """
 
     __slots__ = ("body", "fields", "key", "labels", "name", "namespace", "owner_uids", "resource", "revision", "uid")
@@ -85,7 +86,7 @@ class Entry:
         self.labels = {sys.intern(k): sys.intern(v) for k, v in head.labels.items()} if head.labels else _NO_LABELS
         self.owner_uids = tuple(owner.uid for owner in head.ownerReferences) if head.ownerReferences else ()
         self.body = body
-        self.fields: Mapping[str, str] | None = None
+        self.fields: tuple[str, Mapping[str, str]] | None = None
 
     def decode(self) -> Object:
         """A fresh copy of the object, the caller's own."""

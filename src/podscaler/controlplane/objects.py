@@ -6,11 +6,15 @@ decided one after the other (`change` functions see the newest version, so a rea
 once they are durable. Refusals are `StatusError` in upstream's words.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
 
 from podscaler.api.resources import Object, Resource
+from podscaler.controlplane import deletion, entries, listing, refusals, scaling, watching
 from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.listing import Page
 from podscaler.controlplane.options import (
     LATEST,
     PLAIN_DELETE,
@@ -19,108 +23,138 @@ from podscaler.controlplane.options import (
     ListOptions,
     UpdateOptions,
 )
-from podscaler.controlplane.watching import Subscription
+from podscaler.controlplane.selecting import selection
+from podscaler.controlplane.store import Store
+from podscaler.controlplane.transactions import Transaction
+from podscaler.controlplane.watching import Subscription, Watchers
+from podscaler.controlplane.writing import Change, Deleted, Writer
 
-Change = Callable[[Object], Object]
-"""From the stored object (a copy, storage version) to the wanted one; synchronous; may raise StatusError."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a list found: entries in key order, the revision they are of, and how to go on.
-
-    `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None where not told.
-    """
-
-    entries: list[Entry]
-    revision: int
-    continue_token: str = ""
-    remaining: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """What a delete did: the last (or newest) version, and whether the object is gone or only marked."""
-
-    entry: Entry
-    gone: bool
+_DELETED_AT_ONCE = 100
+"""How many objects of a collection one transaction deletes: it holds up the event loop for milliseconds, not more."""
 
 
 class Objects:
-    """See the module. `resource` arguments are `Resource.key`; one that is not served is a KeyError."""
+    """See the module. `resource` arguments are `Resource.key`; one that is not served is a KeyError.
+
+    Args:
+        store: where objects are kept.
+        resources: the served kinds.
+        random: for generated names and uids.
+    """
+
+    def __init__(self, store: Store, resources: Iterable[Resource], *, random: Random | None = None) -> None:
+        self._store = store
+        self._resources = {resource.key: resource for resource in resources}
+        self._writer = Writer(self._resources, random or Random())
+        self._watchers = Watchers(store)
 
     def resource(self, key: str) -> Resource:
         """The record of a served kind."""
-        raise NotImplementedError
+        return self._resources[key]
 
     @property
     def revision(self) -> int:
         """The newest committed resourceVersion."""
-        raise NotImplementedError
+        return self._store.revision
+
+    def find(self, resource: str, namespace: str, name: str) -> Entry | None:
+        """The newest version, None where there is no object."""
+        return self._store.table(self._resources[resource].storage_key).find(entries.key_of(namespace, name))
 
     def get(self, resource: str, namespace: str, name: str, *, resource_version: str = "") -> Entry:
         """The newest version. Raises StatusError 404; for a `resource_version` still to come 504, for no number 500."""
-        raise NotImplementedError
+        wanted = listing.parse_revision(resource_version)
+        if wanted > self.revision:
+            raise refusals.too_large_resource_version(wanted, self.revision)
+        entry = self.find(resource, namespace, name)
+        if entry is None:
+            raise refusals.not_found(self._writer.named(self._resources[resource]), name)
+        return entry
 
     def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Page:
-        """Entries of a namespace (`""`: all) in key order. Raises StatusError 400, 410, 422, 504."""
-        raise NotImplementedError
+        """Entries of a namespace (`""`: all) in key order. Raises StatusError 400, 410, 422, 500, 504."""
+        return listing.page(self._store, selection(self._resources[resource], namespace, options), options)
+
+    def owned_by(self, resource: str, uid: str) -> Sequence[Entry]:
+        """Entries with an ownerReference to `uid`; costs as much as it finds."""
+        return self._store.table(self._resources[resource].storage_key).owned_by(uid)
 
     def watch(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Subscription:
         """Changes from `options.resource_version` on (unset or 0: first an ADDED for each object there is).
 
-        Raises StatusError 400, 410 (too old; upstream sends it as an ERROR event), 422, 504.
+        Raises StatusError 400, 410 (too old; upstream sends it as an ERROR event), 422, 500, 504.
         """
-        raise NotImplementedError
+        return watching.subscribe(self._watchers, selection(self._resources[resource], namespace, options), options)
 
     async def create(self, resource: str, obj: Object, *, dry_run: bool = False) -> Entry:
-        """Store a new object. Raises StatusError 403, 404 (namespace), 409, 422, 500."""
-        raise NotImplementedError
+        """Store a new object, which is changed. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
+        record = self._resources[resource]
+        return await self._store.write(
+            lambda transaction: self._writer.create(transaction, record, obj), dry_run=dry_run
+        )
 
     async def update(
-        self,
-        resource: str,
-        namespace: str,
-        name: str,
-        change: Change,
-        *,
-        options: UpdateOptions = PLAIN_UPDATE,
+        self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE
     ) -> Entry:
         """Replace the object by `change(stored)`: PUT ignores the argument, PATCH patches it.
 
         A metadata.resourceVersion in the result that is not the stored one is a 409. Raises StatusError 404, 409, 422,
         500 and whatever `change` raises. A change that changes nothing returns the stored version.
         """
-        raise NotImplementedError
+        record = self._resources[resource]
+        key = entries.key_of(namespace, name)
+        return await self._store.write(
+            lambda transaction: self._writer.update(transaction, record, key, change, options), dry_run=options.dry_run
+        )
 
     async def delete(
         self, resource: str, namespace: str, name: str, *, options: DeleteOptions = PLAIN_DELETE
     ) -> Deleted:
-        """Delete or mark for deletion. Raises StatusError 403, 404, 409, 422."""
-        raise NotImplementedError
+        """Delete or mark for deletion. Raises StatusError 403, 404, 409, 422, 500."""
+        record = self._resources[resource]
+        key = entries.key_of(namespace, name)
+        deletion.check_options(options)
+        return await self._store.write(
+            lambda transaction: self._writer.delete(transaction, record, key, options), dry_run=options.dry_run
+        )
 
     async def delete_collection(
-        self, resource: str, namespace: str, *, selection: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
+        self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
     ) -> Page:
-        """Delete all that `selection` selects; the page has them as they were before."""
-        raise NotImplementedError
+        """Delete what `which` selects; the page has the objects as they were before. Raises as `list` and `delete`."""
+        page = self.list(resource, namespace, options=which)
+        deletion.check_options(options)
+        for first in range(0, len(page.entries), _DELETED_AT_ONCE):
+            doomed = page.entries[first : first + _DELETED_AT_ONCE]
+            await self._store.write(partial(self._delete_each, resource, doomed, options), dry_run=options.dry_run)
+        return replace(page, revision=self.revision)
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
         """The autoscaling/v1 Scale of an object. Raises StatusError 404."""
-        raise NotImplementedError
+        return scaling.scale_of(self._resources[resource], self.get(resource, namespace, name).decode())
 
     async def update_scale(
-        self,
-        resource: str,
-        namespace: str,
-        name: str,
-        change: Change,
-        *,
-        options: UpdateOptions = PLAIN_UPDATE,
+        self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE
     ) -> Object:
-        """Replace the scale by `change(scale)`; only spec.replicas counts. Raises StatusError 404, 409, 422, 500."""
-        raise NotImplementedError
+        """Replace the scale by `change(scale)`; only spec.replicas counts. Raises as `update`."""
+        record = self._resources[resource]
+
+        def rescaled(obj: Object) -> Object:
+            scaling.apply_scale(record, obj, change(scaling.scale_of(record, obj)))
+            return obj
+
+        entry = await self.update(resource, namespace, name, rescaled, options=options)
+        return scaling.scale_of(record, entry.decode())
 
     async def compact(self) -> int:
         """Forget the history up to now, as etcd's compaction does; returns the oldest revision to resume from."""
-        raise NotImplementedError
+        return await self._store.compact()
+
+    def _delete_each(
+        self, resource: str, doomed: Sequence[Entry], options: DeleteOptions, transaction: Transaction
+    ) -> None:
+        record = self._resources[resource]
+        for entry in doomed:
+            stored = transaction.find(record.storage_key, entry.namespace, entry.name)
+            if stored is not None and stored.uid == entry.uid:
+                self._writer.delete(transaction, record, entry.key, options)

@@ -102,19 +102,21 @@ class Store:
         self._listeners.append(listener)
 
     async def write(self, decide: Callable[[Transaction], T], *, dry_run: bool = False) -> T:
-        """Run `decide`, make its changes durable and return its result; `dry_run` drops the changes.
+        """Run `decide`, make its changes durable and return its result; a `dry_run` has none.
 
         Raises what `decide` raises; StatusError 500 if the disk fails, 503 once the store is closed.
         """
         if self._closed:
             raise refusals.unavailable("the store is closed")
-        transaction = Transaction(self._find_decided, self._decided_revision, self._clock.now_ns())
+        transaction = Transaction(
+            self._find_decided, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
+        )
         try:
             result = decide(transaction)
         except StatusError:
             await self._settled()
             raise
-        if transaction.events and not dry_run:
+        if transaction.events:
             self._accept(transaction.events)
         await self._settled()
         return result

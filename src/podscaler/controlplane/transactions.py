@@ -1,6 +1,6 @@
 """One writer's view while it decides: the newest versions, on disk or on their way there, and its own changes.
 
-`Store.write` makes one for each decision and takes its changes over if the decision stands; a dry run drops them.
+`Store.write` makes one for each decision and takes its changes over if the decision stands.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,13 @@ class Transaction:
         find: the newest version of a resource's key, also one that is not yet durable.
         revision: the newest revision given out.
         now_ns: the wall clock, the same for the whole decision.
+        dry_run: whether the changes are for show: none is kept, and objects keep the resourceVersion that they have.
     """
 
-    def __init__(self, find: Find, revision: int, now_ns: int) -> None:
+    def __init__(self, find: Find, *, revision: int, now_ns: int, dry_run: bool = False) -> None:
         self._find = find
         self._revision = revision
+        self._dry_run = dry_run
         self.now_ns = now_ns
         self.events: list[Event] = []
 
@@ -39,13 +41,16 @@ class Transaction:
         """Make `obj` (storage version, with name and namespace) the newest version; it gets the next revision."""
         metadata = obj["metadata"]
         previous = self.find(resource, metadata.get("namespace", ""), metadata["name"])
+        if self._dry_run:
+            return entries.from_object(resource, obj, previous.revision if previous else 0)
         entry = entries.from_object(resource, obj, self._next_revision())
         self.events.append(Event(entry.revision, self.now_ns, entry, previous))
         return entry
 
     def remove(self, entry: Entry) -> None:
         """Remove the object of which `entry` is the newest version."""
-        self.events.append(Event(self._next_revision(), self.now_ns, None, entry))
+        if not self._dry_run:
+            self.events.append(Event(self._next_revision(), self.now_ns, None, entry))
 
     def _next_revision(self) -> int:
         self._revision += 1

@@ -1,13 +1,30 @@
 """Watches: changes of one resource, in order, exactly once, from any retained resourceVersion on.
 
 `Objects.watch` makes a `Subscription`; the HTTP stream and the in-process registry read it in batches.
+
+A subscription is a place in the shared log, not a queue: a commit only wakes those that wait, and everybody reads the
+same events. So nothing can be lost or doubled between list and watch, a slow watcher holds no memory, and one that
+falls behind the log is told so (410) instead of slowing the others.
+
+Source: the API conventions on watch; ../shared/golden/lists-watch.jsonl.
 """
 
+import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Literal
 
+from podscaler.api import field
+from podscaler.controlplane import listing, refusals
 from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.log import Event
+from podscaler.controlplane.options import ListOptions
+from podscaler.controlplane.selecting import Selection
+from podscaler.controlplane.store import Store
+from podscaler.errors import StatusError
+
+BATCH_SIZE = 500
+"""At most so many notices at once: a writer of frames gets to breathe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +38,13 @@ class Notice:
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     entry: Entry
-    _memo: dict[Hashable, bytes]
+    _frames: dict[Hashable, bytes]
 
     def encoded(self, form: Hashable, encode: Callable[["Notice"], bytes]) -> bytes:
-        """`encode(self)`, made once for each `form` (version, Table, ...) and shared by all watchers of this event."""
-        frame = self._memo.get((form, self.type))
+        """`encode(self)`, made once for each `form` (version, Table, ...) and shared by the watchers of this event."""
+        frame = self._frames.get((form, self.type))
         if frame is None:
-            frame = self._memo[(form, self.type)] = encode(self)
+            frame = self._frames[(form, self.type)] = encode(self)
         return frame
 
 
@@ -47,16 +64,154 @@ class Batch:
     initial_done: bool = False
 
 
+class Watchers:
+    """Those who wait for changes, by resource; costs a commit only as much as there are watchers of what it changed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.waiting: dict[str, set[Subscription]] = {}
+        store.listen(self._wake)
+
+    def _wake(self, events: list[Event]) -> None:
+        by_resource: dict[str, list[Event]] = {}
+        for event in events:
+            by_resource.setdefault(event.subject.resource, []).append(event)
+        for resource, changed in by_resource.items():
+            for subscription in tuple(self.waiting.get(resource, ())):
+                subscription.notify(changed)
+
+
 class Subscription:
-    """One watcher. Costs nothing while nothing happens; holds a place in the shared log, no buffer of its own."""
+    """One watcher. Costs nothing while nothing happens; made by `subscribe`.
+
+    Args:
+        watchers: where it waits.
+        selection: what it is about.
+        revision: changes after this revision are given.
+        initial: the objects to give first, None for none.
+    """
+
+    def __init__(self, watchers: Watchers, selection: Selection, revision: int, initial: list[Entry] | None) -> None:
+        self._watchers = watchers
+        self._selection = selection
+        self._resource = selection.resource.storage_key
+        self._seen = revision
+        self._initial = initial
+        self._given = 0
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def revision(self) -> int:
+        """Everything up to here has been given, or is not selected: the resourceVersion of a bookmark sent now."""
+        store = self._watchers.store
+        if self._initial is not None or store.log.after(self._resource, self._seen, 1):
+            return self._seen
+        return store.revision
 
     async def batch(self) -> Batch:
         """The next changes, at most a few hundred; waits until there is one. Cancelling loses nothing.
 
         Raises StatusError 410 once the watcher fell behind the retained history: end the stream, the client resumes.
         """
-        raise NotImplementedError
+        if self._initial is not None:
+            return self._initial_batch(self._initial)
+        while True:
+            notices = self._collect()
+            if notices:
+                return Batch(notices, self.revision)
+            if not self._watchers.store.log.after(self._resource, self._seen, 1):
+                await self._wait()
 
-    def close(self) -> None:
-        """End it; a waiting `batch` raises asyncio.CancelledError."""
-        raise NotImplementedError
+    def notify(self, events: list[Event]) -> None:
+        """Wake up if one of `events` may concern this watcher, else pass them over. Called while it waits."""
+        if not any(self._selection.may_match(event.subject) for event in events):
+            self._seen = max(self._seen, events[-1].revision)
+        elif self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _initial_batch(self, entries: list[Entry]) -> Batch:
+        chunk = entries[self._given : self._given + BATCH_SIZE]
+        self._given += len(chunk)
+        done = self._given >= len(entries)
+        if done:
+            self._initial = None
+        return Batch([Notice("ADDED", entry, {}) for entry in chunk], self._seen, initial_done=done)
+
+    def _collect(self) -> list[Notice]:
+        log = self._watchers.store.log
+        if log.is_behind(self._resource, self._seen):
+            raise too_old(self._seen, log.floor)
+        notices = []
+        for event in log.after(self._resource, self._seen, BATCH_SIZE):
+            notice = _notice(event, self._selection)
+            if notice is not None:
+                notices.append(notice)
+            self._seen = event.revision
+        return notices
+
+    async def _wait(self) -> None:
+        waiting = self._watchers.waiting.setdefault(self._resource, set())
+        self._waiter = asyncio.get_running_loop().create_future()
+        waiting.add(self)
+        try:
+            await self._waiter
+        finally:
+            waiting.discard(self)
+            self._waiter = None
+
+
+def subscribe(watchers: Watchers, selection: Selection, options: ListOptions) -> Subscription:
+    """A watcher of `selection` from `options.resource_version` on.
+
+    Unset or 0 begins with an ADDED for each object there is, and so does `send_initial_events` (then for an older
+    version, too). A version that is still to come is not waited for: changes after it are given.
+
+    Raises StatusError 410 for a version whose history is gone, 422 for options that do not go together, 500 for a
+    version that is no number, 504 for one still to come with `send_initial_events`.
+    """
+    _check(options)
+    store = watchers.store
+    revision = listing.parse_revision(options.resource_version)
+    if options.send_initial_events or (revision == 0 and options.send_initial_events is None):
+        if revision > store.revision:
+            raise refusals.too_large_resource_version(revision, store.revision)
+        entries = store.table(selection.resource.storage_key).select(selection.namespace)
+        return Subscription(watchers, selection, store.revision, [each for each in entries if selection.matches(each)])
+    if revision == 0:
+        return Subscription(watchers, selection, store.revision, None)
+    if revision < store.log.floor:
+        raise too_old(revision, store.log.floor)
+    return Subscription(watchers, selection, revision, None)
+
+
+def too_old(revision: int, floor: int) -> StatusError:
+    """410: changes after `revision` are no longer all there; those after `floor` are."""
+    return refusals.expired(f"too old resource version: {revision} ({floor})")
+
+
+def _check(options: ListOptions) -> None:
+    where, match = "resourceVersionMatch", options.resource_version_match
+    errors = []
+    if options.send_initial_events is not None and match != "NotOlderThan":
+        errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
+    if match:
+        if options.send_initial_events is None:
+            errors.append(
+                field.forbidden(where, f"{where} is forbidden for watch unless sendInitialEvents is provided")
+            )
+        if match != "NotOlderThan":
+            errors.append(field.not_supported(where, match, ("NotOlderThan",)))
+        if options.continue_token:
+            errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+    if errors:
+        raise refusals.invalid_options("ListOptions", errors)
+
+
+def _notice(event: Event, selection: Selection) -> Notice | None:
+    """What a watcher of `selection` is told of `event`."""
+    is_in = event.entry is not None and selection.matches(event.entry)
+    was_in = event.previous is not None and selection.matches(event.previous)
+    frames = {} if event.frames is None else event.frames
+    if is_in and event.entry is not None:
+        return Notice("MODIFIED" if was_in else "ADDED", event.entry, frames)
+    return Notice("DELETED", event.departed(), frames) if was_in else None

@@ -33,6 +33,22 @@ def _prepare_update(new: Object, old: Object) -> None:
     new["spec"] = {**(new.get("spec") or {}), "finalizers": (old.get("spec") or {}).get("finalizers") or []}
 
 
+def _prepare_finalize(new: Object, old: Object) -> None:
+    """Through `finalize` only the finalizers of spec can change."""
+    finalizers = (new.get("spec") or {}).get("finalizers") or []
+    status_subresource.keep_status(new, old)
+    new["spec"] = {**(old.get("spec") or {}), "finalizers": finalizers}
+
+
+def _prepare_delete(namespace: Object) -> None:
+    namespace.setdefault("status", {})["phase"] = "Terminating"
+    namespace["metadata"].pop("deletionGracePeriodSeconds", None)  # upstream sets none on namespaces
+
+
+def _is_held(namespace: Object) -> bool:
+    return bool((namespace.get("spec") or {}).get("finalizers"))
+
+
 def _row(namespace: Object, now_ns: int) -> list[Any]:
     phase = (namespace.get("status") or {}).get("phase", "")
     return [namespace["metadata"].get("name", ""), phase, printing.created_age(namespace, now_ns)]
@@ -56,6 +72,9 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
+        prepare_delete=_prepare_delete,
+        is_held=_is_held,
+        prepare_subresource_update={"finalize": _prepare_finalize},
     ),
     printer=Printer(
         columns=(

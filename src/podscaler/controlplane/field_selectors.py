@@ -1,0 +1,87 @@
+"""Field selectors: `status.phase=Running,spec.nodeName!=n1` as requirements.
+
+Called by `selecting`. Source: k8s.io/apimachinery/pkg/fields (documented syntax), ../shared/golden/lists-watch.jsonl.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
+
+
+class FieldSelectorError(ValueError):
+    """The text is no field selector, or names a field that cannot be selected; upstream's sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One requirement: the field is (or, if `negated`, is not) this text. An absent field is the empty text."""
+
+    field: str
+    value: str
+    negated: bool = False
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """Whether an object with these fields meets it."""
+        return (fields.get(self.field, "") == self.value) != self.negated
+
+
+def parse(text: str) -> tuple[Term, ...]:
+    """The requirements, sorted as upstream checks them; empty for an empty text. Raises FieldSelectorError."""
+    return tuple(_term(part, text) for part in sorted(_split(text, ",")) if part)
+
+
+def check_known(terms: tuple[Term, ...], selectable: Collection[str]) -> None:
+    """Raise FieldSelectorError for the first field that is neither of metadata nor in `selectable`.
+
+    Differs: upstream's sentence depends on whether the kind registered fields of its own, and so does ours.
+    """
+    for term in terms:
+        if term.field in METADATA_FIELDS or term.field in selectable:
+            continue
+        if selectable:
+            raise FieldSelectorError(f"field label not supported: {term.field}")
+        raise FieldSelectorError(
+            f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+        )
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """`text` cut at each separator that has no backslash before it; escapes stay."""
+    parts = [""]
+    escaped = False
+    for char in text:
+        if char == separator and not escaped:
+            parts.append("")
+            continue
+        escaped = char == "\\" and not escaped
+        parts[-1] += char
+    return parts
+
+
+def _term(part: str, text: str) -> Term:
+    for index in range(len(part)):
+        for operator in ("!=", "==", "="):
+            if part.startswith(operator, index):
+                value = _unescaped(part[index + len(operator) :])
+                return Term(part[:index], value, negated=operator == "!=")
+    raise FieldSelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
+
+
+def _unescaped(value: str) -> str:
+    plain = ""
+    escaped = False
+    for char in value:
+        if escaped:
+            if char not in "\\,=":
+                raise FieldSelectorError(f"invalid field selector: invalid escape sequence: \\{char}")
+            plain, escaped = plain + char, False
+        elif char == "\\":
+            escaped = True
+        elif char in ",=":
+            raise FieldSelectorError(f"invalid field selector: unescaped character in value: {char}")
+        else:
+            plain += char
+    if escaped:
+        raise FieldSelectorError("invalid field selector: invalid escape sequence: \\")
+    return plain

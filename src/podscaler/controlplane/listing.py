@@ -1,0 +1,200 @@
+"""Lists: a page of entries at one revision, the token that goes on from there, and the rules of resourceVersion.
+
+`Objects.list` calls it. A page at an older revision is today's table with the log's changes since then undone, so pages
+of one list fit together however much is written between them, as long as the log reaches back.
+
+Source: the API conventions on resourceVersion, limit and continue; ../shared/golden/lists-watch.jsonl.
+"""
+
+import base64
+import binascii
+import json
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api import field
+from podscaler.api.field import FieldError
+from podscaler.controlplane import refusals
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.options import ListOptions
+from podscaler.controlplane.selecting import Selection
+from podscaler.controlplane.store import Store
+from podscaler.errors import StatusError
+
+_CONTINUE_FORMAT = "meta.k8s.io/v1"
+_LATEST = -1
+_LIST_TOO_OLD = "The resourceVersion for the provided list is too old."
+_CONTINUE_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a list found: entries in key order, the revision they are of, and how to go on.
+
+    `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None where not told.
+    """
+
+    entries: list[Entry]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class ContinueExpired(StatusError):
+    """410 for a token whose revision is gone; its Status offers a token that goes on with the newest objects."""
+
+    def __init__(self, continue_token: str) -> None:
+        super().__init__(_CONTINUE_TOO_OLD, code=410, reason="Expired")
+        self.continue_token = continue_token
+
+    def to_status(self) -> dict[str, Any]:
+        """The Status with `metadata.continue`."""
+        return super().to_status() | {"metadata": {"continue": self.continue_token}}
+
+
+def page(store: Store, selection: Selection, options: ListOptions) -> Page:
+    """The page that `options` ask for. Raises StatusError 400, 410, 422, 500, 504."""
+    _check(options)
+    if options.continue_token:
+        return _next_page(store, selection, options)
+    revision = parse_revision(options.resource_version)
+    if revision > store.revision:
+        raise refusals.too_large_resource_version(revision, store.revision)
+    limit = 0 if options.resource_version == "0" else options.limit
+    if _is_exact(options):
+        if revision < store.log.floor:
+            raise refusals.expired(_LIST_TOO_OLD)
+        return _page(store, selection, revision=revision, start="", limit=limit)
+    return _page(store, selection, revision=store.revision, start="", limit=limit)
+
+
+def parse_revision(text: str) -> int:
+    """The number of a `resourceVersion` parameter, 0 for none. Raises StatusError 500 as upstream does."""
+    if not text or text == "0":
+        return 0
+    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 64:
+        why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+        fault = field.invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')
+        raise refusals.unnamed_failure(str(fault))
+    return int(text)
+
+
+def _check(options: ListOptions) -> None:
+    match, version = options.resource_version_match, options.resource_version
+    errors: list[FieldError] = []
+    if match:
+        errors += _match_errors(match, version, options.continue_token)
+    if options.send_initial_events is not None:
+        errors.append(field.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise refusals.invalid_options("ListOptions", errors)
+    if options.continue_token and version not in ("", "0"):
+        raise refusals.bad_request("specifying resource version is not allowed when using continue")
+
+
+def _match_errors(match: str, version: str, continue_token: str) -> list[FieldError]:
+    where = "resourceVersionMatch"
+    errors = []
+    if not version:
+        errors.append(field.forbidden(where, f"{where} is forbidden unless resourceVersion is provided"))
+    if continue_token:
+        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+    if match not in ("Exact", "NotOlderThan"):
+        errors.append(field.not_supported(where, match, ("Exact", "NotOlderThan", "")))
+    if match == "Exact" and version == "0":
+        errors.append(field.forbidden(where, f'{where} "exact" is forbidden for resourceVersion "0"'))
+    return errors
+
+
+def _is_exact(options: ListOptions) -> bool:
+    """A version with a limit but without a match is exact, too: what clients meant before there was a match."""
+    if options.resource_version in ("", "0"):
+        return False
+    return options.resource_version_match == "Exact" or (not options.resource_version_match and options.limit > 0)
+
+
+def _next_page(store: Store, selection: Selection, options: ListOptions) -> Page:
+    revision, start = _parse_token(options.continue_token)
+    if revision == _LATEST:
+        return _page(store, selection, revision=store.revision, start=start, limit=options.limit)
+    if revision > store.revision:
+        raise refusals.too_large_resource_version(revision, store.revision)
+    if revision < store.log.floor:
+        raise ContinueExpired(_token(_LATEST, start))
+    return _page(store, selection, revision=revision, start=start, limit=options.limit)
+
+
+def _page(store: Store, selection: Selection, *, revision: int, start: str, limit: int) -> Page:
+    prefix = f"{selection.namespace}/" if selection.namespace else ""
+    entries = _entries_at(store, selection, revision)
+    if start:
+        entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
+    if not limit:
+        return Page([entry for entry in entries if selection.matches(entry)], revision)
+    taken: list[Entry] = []
+    for index, entry in enumerate(entries):
+        if len(taken) == limit:
+            token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
+            return Page(taken, revision, token, None if selection.is_filtered else len(entries) - index)
+        if selection.matches(entry):
+            taken.append(entry)
+    return Page(taken, revision)
+
+
+def _entries_at(store: Store, selection: Selection, revision: int) -> list[Entry]:
+    """The entries of the namespace as they were at `revision`, in key order."""
+    key = selection.resource.storage_key
+    now = store.table(key).select(selection.namespace)
+    before: dict[str, Entry | None] = {}
+    for event in store.log.after(key, revision):
+        if selection.may_match(event.subject):
+            before.setdefault(event.subject.key, event.previous)
+    if not before:
+        return now
+    entries = [entry for entry in now if entry.key not in before]
+    entries += [entry for entry in before.values() if entry is not None]
+    return sorted(entries, key=lambda entry: entry.key)
+
+
+def _token(revision: int, start: str) -> str:
+    text = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def _parse_token(text: str) -> tuple[int, str]:
+    """Revision and first key of the next page. Raises StatusError 400."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _bad_token("illegal base64 data at input byte 0") from error
+    try:
+        token = json.loads(raw.decode("utf-8"))
+    except ValueError as error:
+        raise _bad_token(_syntax_error(raw)) from error
+    if not isinstance(token, dict) or token.get("v") != _CONTINUE_FORMAT:
+        version = json.dumps(token.get("v", "") if isinstance(token, dict) else "")
+        raise _bad_token(f"server does not recognize this encoded version {version}")
+    revision, start = token.get("rv"), token.get("start")
+    if not isinstance(revision, int) or not revision:
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
+    if not isinstance(start, str) or not start:
+        raise _bad_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
+    return revision, start
+
+
+def _bad_token(why: str) -> StatusError:
+    return refusals.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _syntax_error(raw: bytes) -> str:
+    """Go's complaint about a text that is no JSON; tokens that were tampered with fail at their first byte."""
+    first = raw.lstrip(b" \t\r\n")[:1]
+    if not first or first in b'{["':
+        return "unexpected end of JSON input"
+    return f"invalid character '{chr(first[0])}' looking for beginning of value"

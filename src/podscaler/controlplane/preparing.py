@@ -1,0 +1,121 @@
+"""What becomes of metadata when an object is created or updated, before it is validated and stored.
+
+`Objects` calls it inside a transaction. Functions change the new object in place; the kind's own rules come from its
+`Strategy`. Server-side apply and managedFields will hook in here: until then managedFields are dropped.
+
+Source: spec/api.md 2.7 and 3; the API conventions on metadata; ../shared/golden/update-hpa.jsonl.
+"""
+
+from podscaler.api.field import FieldError
+from podscaler.api.kinds import metadata as metadata_rules
+from podscaler.api.kinds import semantics
+from podscaler.api.resources import Object, Resource
+from podscaler.clock import rfc3339
+from podscaler.controlplane import refusals
+from podscaler.controlplane.entries import Entry
+
+_OMITTED_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
+_KEPT_UNLESS_GIVEN = ("name", "namespace", "uid")
+_KEPT = ("creationTimestamp", "deletionTimestamp")
+
+
+def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
+    """Fill in what the server sets on a new object, whose name is there already."""
+    metadata = obj["metadata"]
+    for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        metadata.pop(name, None)
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+    resource.strategy.prepare_create(obj)
+    metadata = obj["metadata"]
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = rfc3339(now_ns)
+    if resource.strategy.has_generation:
+        metadata["generation"] = 1
+    _tidy(metadata)
+
+
+def new_faults(resource: Resource, obj: Object) -> list[FieldError]:
+    """All faults of a new object, in upstream's order."""
+    return metadata_rules.validate_metadata(resource, obj, None) + resource.strategy.validate(obj, None)
+
+
+def complete_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Make `new` what would be stored in place of `old`: the server's metadata kept, the kind's rules applied."""
+    metadata = new.setdefault("metadata", {})
+    metadata.pop("managedFields", None)
+    metadata.pop("selfLink", None)
+    _prepare_update(resource, new, old, subresource)
+    metadata = new["metadata"]
+    stored = old["metadata"]
+    for name in _KEPT_UNLESS_GIVEN:
+        if not metadata.get(name) and name in stored:
+            metadata[name] = stored[name]
+    for name in _KEPT:
+        _carry(name, metadata, stored)
+    if "deletionGracePeriodSeconds" not in metadata:
+        _carry("deletionGracePeriodSeconds", metadata, stored)
+    _carry("generation", metadata, stored)
+    if resource.strategy.has_generation and _spec_differs(resource, new, old):
+        metadata["generation"] = stored.get("generation", 0) + 1
+    _tidy(metadata)
+
+
+def update_faults(resource: Resource, new: Object, old: Object, subresource: str) -> list[FieldError]:
+    """All faults of `new` in place of `old`, in upstream's order."""
+    errors = metadata_rules.validate_metadata(resource, new, old)
+    if subresource == "status":
+        errors += resource.strategy.validate_status(new, old)
+    elif not subresource:
+        errors += resource.strategy.validate(new, old)
+    return errors
+
+
+def check_version(resource: Resource, new: Object, stored: Entry) -> None:
+    """Raise StatusError 409 if `new` names another resourceVersion than the stored one, 500 if it is no number."""
+    wanted = str((new.get("metadata") or {}).get("resourceVersion") or "")
+    if wanted in ("", "0"):
+        return
+    if not (wanted.isascii() and wanted.isdigit()):
+        raise refusals.unnamed_failure(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+    if int(wanted) != stored.revision:
+        raise refusals.conflict(resource, stored.name)
+
+
+def is_same(new: Object, old: Object) -> bool:
+    """Whether storing `new` in place of `old` would change nothing; the resourceVersion does not count."""
+    return _without_version(new) == _without_version(old)
+
+
+def _prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    strategy = resource.strategy
+    if not subresource:
+        strategy.prepare_update(new, old)
+    elif subresource == "status":
+        strategy.prepare_status_update(new, old)
+    else:
+        strategy.prepare_subresource_update[subresource](new, old)
+
+
+def _spec_differs(resource: Resource, new: Object, old: Object) -> bool:
+    spec_of = resource.strategy.spec_of
+    return not semantics.same(spec_of(new), spec_of(old))
+
+
+def _carry(name: str, metadata: Object, stored: Object) -> None:
+    if name in stored:
+        metadata[name] = stored[name]
+    else:
+        metadata.pop(name, None)
+
+
+def _tidy(metadata: Object) -> None:
+    """Empty maps and lists are the same as none, and are not stored."""
+    for name in _OMITTED_WHEN_EMPTY:
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+
+
+def _without_version(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    return {**obj, "metadata": metadata}

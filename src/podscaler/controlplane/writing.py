@@ -1,0 +1,144 @@
+"""What a create, an update and a delete decide, inside a transaction.
+
+`Objects` calls it through the store. The order of checks is upstream's: admission (namespaces), preconditions, the
+change itself, the version it rests on, the kind's preparation, validation, uniqueness.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from podscaler.api.field import FieldError
+from podscaler.api.resources import Object, Resource
+from podscaler.controlplane import deletion, entries, generated_names, namespaces, preparing, refusals
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.options import DeleteOptions, UpdateOptions
+from podscaler.controlplane.transactions import Transaction
+
+Change = Callable[[Object], Object]
+"""From the stored object (a copy, storage version) to the wanted one; synchronous; may raise StatusError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a delete did: the last (or newest) version, and whether the object is gone or only marked."""
+
+    entry: Entry
+    gone: bool
+
+
+class Writer:
+    """Decides about writes.
+
+    Args:
+        resources: the served kinds by `Resource.key`; may grow.
+        random: for generated names and uids.
+    """
+
+    def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
+        self._resources = resources
+        self._random = random
+
+    def named(self, resource: Resource) -> Resource:
+        """The record that refusals name: of two faces of one kind, the one that stores it."""
+        return self._resources.get(resource.storage_key, resource)
+
+    def create(self, transaction: Transaction, resource: Resource, obj: Object) -> Entry:
+        """Store a new object. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
+        metadata = obj.setdefault("metadata", {})
+        if metadata.get("resourceVersion"):
+            raise refusals.unnamed_failure("resourceVersion should not be set on objects to be created")
+        self._check_namespace(transaction, resource, metadata)
+        self._set_type(resource, obj)
+        self._set_name(transaction, resource, metadata)
+        preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
+        self._refuse(resource, obj, preparing.new_faults(resource, obj))
+        metadata = obj["metadata"]
+        if transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"]) is not None:
+            raise refusals.already_exists(self.named(resource), metadata["name"])
+        return transaction.put(resource.storage_key, obj)
+
+    def update(
+        self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
+    ) -> Entry:
+        """Store what `change` makes of the object at `key`. Raises StatusError 404, 409, 422, 500."""
+        stored = self._get(transaction, resource, key)
+        self._check_preconditions(resource, stored, options)
+        old = stored.decode()
+        new = change(stored.decode())
+        preparing.check_version(self.named(resource), new, stored)
+        self._set_type(resource, new)
+        preparing.complete_update(resource, new, old, options.subresource)
+        self._refuse(resource, new, preparing.update_faults(resource, new, old, options.subresource))
+        if deletion.is_due(resource, new, old):
+            transaction.remove(stored)
+            return entries.from_object(resource.storage_key, new, stored.revision)
+        return stored if preparing.is_same(new, old) else transaction.put(resource.storage_key, new)
+
+    def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
+        """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
+        stored = self._get(transaction, resource, key)
+        namespaces.check_delete(resource, stored.name)
+        deletion.check_preconditions(self.named(resource), stored, options)
+        plan = deletion.plan(resource, stored.decode(), options, transaction.now_ns)
+        newest = stored
+        if plan.marked is not None and not preparing.is_same(plan.marked, stored.decode()):
+            newest = transaction.put(resource.storage_key, plan.marked)
+        if plan.gone:
+            transaction.remove(newest)
+        return Deleted(newest, plan.gone)
+
+    def _get(self, transaction: Transaction, resource: Resource, key: str) -> Entry:
+        namespace, _, name = key.rpartition("/")
+        stored = transaction.find(resource.storage_key, namespace, name)
+        if stored is None:
+            raise refusals.not_found(self.named(resource), name)
+        return stored
+
+    def _check_namespace(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        if not resource.namespaced:
+            return
+        namespace = metadata.get("namespace", "")
+        if not namespace:
+            raise refusals.bad_request("an empty namespace may not be set during creation")
+        served = self._resources.get(namespaces.NAMESPACES)
+        if served is not None:
+            name = metadata.get("name", "")
+            namespaces.check_create(served, self.named(resource), transaction, namespace, name)
+
+    def _set_type(self, resource: Resource, obj: Object) -> None:
+        """Objects name the version in which they are stored, first of all their fields."""
+        stored = self.named(resource)
+        version = f"{stored.group}/{stored.storage_version}" if stored.group else stored.storage_version
+        if obj.get("kind") == stored.kind and obj.get("apiVersion") == version:
+            return
+        rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+        obj.clear()
+        obj.update({"kind": stored.kind, "apiVersion": version, **rest})
+
+    def _set_name(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        prefix = metadata.get("generateName", "")
+        if metadata.get("name") or not prefix:
+            return
+        namespace = metadata.get("namespace", "")
+        for _ in range(generated_names.ATTEMPTS):
+            metadata["name"] = generated_names.generated_name(prefix, self._random)
+            if transaction.find(resource.storage_key, namespace, metadata["name"]) is None:
+                return
+        raise refusals.no_unique_name(self.named(resource), metadata["name"])
+
+    def _new_uid(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def _check_preconditions(self, resource: Resource, stored: Entry, options: UpdateOptions) -> None:
+        wanted = options.preconditions
+        named = self.named(resource)
+        if wanted.uid and wanted.uid != stored.uid:
+            raise refusals.uid_conflict(named, stored.key, stored.name, wanted=wanted.uid, found=stored.uid)
+        if wanted.resource_version and wanted.resource_version != str(stored.revision):
+            raise refusals.conflict(named, stored.name)
+
+    def _refuse(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
+        if errors:
+            raise refusals.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)

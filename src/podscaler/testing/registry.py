@@ -1,0 +1,50 @@
+"""A real registry for tests of what works on one: the store on a real file, commits inline, virtual or real time.
+
+Tests of controllers and node call `open_registry(tmp_path, resources, clock)`. Commits run on the event loop (a thread
+could not be waited for in virtual time), names and uids come from a fixed seed, and the namespace `default` is there.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from podscaler.api.resources import Resource
+from podscaler.clock import Clock
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.store import Store, open_store, run_inline
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRegistry:
+    """What a test works with: the registry, and the layers below for what a registry does not show."""
+
+    registry: LocalRegistry
+    objects: Objects
+    store: Store
+
+
+@asynccontextmanager
+async def open_registry(
+    directory: Path, resources: Iterable[Resource], clock: Clock, *, seed: int = 0
+) -> AsyncIterator[OpenRegistry]:
+    """A registry of `resources` (namespaces among them or not) over the store in `directory`, closed on leaving."""
+    store = await open_store(directory, clock, run=run_inline)
+    try:
+        objects = Objects(store, resources, random=Random(seed))
+        registry = LocalRegistry(objects)
+        await _make_default_namespace(registry)
+        yield OpenRegistry(registry, objects, store)
+    finally:
+        await store.close()
+
+
+async def _make_default_namespace(registry: LocalRegistry) -> None:
+    try:
+        if registry.find("namespaces", "", "default") is not None:
+            return
+    except KeyError:
+        return  # these resources know no namespaces
+    await registry.create("namespaces", {"metadata": {"name": "default"}})
