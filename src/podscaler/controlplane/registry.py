@@ -47,6 +47,9 @@ class Registry(Protocol):
     async def update(self, resource: str, obj: Object, *, subresource: str = "") -> Object:
         """Replace the object; `subresource="status"` replaces only its status. Raises StatusError 404, 409, 422.
 
+        Kinds may have more (`Strategy.prepare_subresource_update`): `binding` sets a pod's spec.nodeName, which nothing
+        else can, `finalize` a namespace's spec.finalizers.
+
         With a metadata.resourceVersion that is not the stored one: 409 Conflict. A write that changes nothing keeps it.
         """
         ...

@@ -25,6 +25,11 @@ def _prepare_status_update(new: Object, old: Object) -> None:
     status.setdefault("qosClass", (old.get("status") or {}).get("qosClass", "BestEffort"))
 
 
+def _prepare_binding(new: Object, old: Object) -> None:
+    """Through `binding` a pod comes onto its node: spec.nodeName, and the status that says so."""
+    new["spec"] = {**(old.get("spec") or {}), "nodeName": (new.get("spec") or {}).get("nodeName", "")}
+
+
 def _grace_period_s(pod: Object) -> int:
     """Seconds that a pod may take to stop: none before it is on a node or after it has ended."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
@@ -67,6 +72,7 @@ RESOURCE = Resource(
         has_generation=True,
         spec_of=lambda pod: semantics.meaning(pod.get("spec")),
         grace_period_s=_grace_period_s,
+        prepare_subresource_update={"binding": _prepare_binding},
     ),
     printer=pod_table.PRINTER,
 )
