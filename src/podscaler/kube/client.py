@@ -50,29 +50,32 @@ class Client:
         """Where requests go, for messages."""
         return self._transport.server
 
-    async def get(
-        self, path: str, *, subject: str, query: Query = (), accept: str = JSON, timeout_s: float = REQUEST_TIMEOUT_S
-    ) -> bytes:
+    async def get(self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S) -> bytes:
         """The body of the answer. Raises StatusError."""
-        headers = {"Accept": accept}
-        request = Request("GET", path, urls.query(query), headers=headers, timeout_s=timeout_s)
+        return (await self.fetch(path, subject=subject, query=query, timeout_s=timeout_s)).body
+
+    async def fetch(
+        self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> Answer:
+        """As `get`, the whole answer (of status 200-206). Raises StatusError."""
+        request = Request("GET", path, urls.query(query), headers={"Accept": JSON}, timeout_s=timeout_s)
         return await self._send(request, subject)
 
     async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Replace what is at `path`; the object as it then is. Raises StatusError."""
-        return await self._send(self._writing("PUT", path, body, JSON), subject)
+        return (await self._send(self._writing("PUT", path, body, JSON), subject)).body
 
     async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Create in the collection at `path`; the object as it then is. Raises StatusError."""
-        return await self._send(self._writing("POST", path, body, JSON), subject)
+        return (await self._send(self._writing("POST", path, body, JSON), subject)).body
 
     async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
         """Change what is at `path`; the object as it then is. Raises StatusError."""
-        return await self._send(self._writing("PATCH", path, body, content_type), subject)
+        return (await self._send(self._writing("PATCH", path, body, content_type), subject)).body
 
     async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
         """Delete what is at `path`, with DeleteOptions as `body`. Raises StatusError."""
-        return await self._send(self._writing("DELETE", path, body, JSON), subject)
+        return (await self._send(self._writing("DELETE", path, body, JSON), subject)).body
 
     @asynccontextmanager
     async def watch(self, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[Stream]:
@@ -94,7 +97,7 @@ class Client:
             headers["Content-Type"] = content_type
         return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
 
-    async def _send(self, request: Request, subject: str) -> bytes:
+    async def _send(self, request: Request, subject: str) -> Answer:
         for _ in range(RETRIES):
             try:
                 return await self._attempt(request, subject)
@@ -106,10 +109,10 @@ class Client:
             await self._clock.sleep(delay_s)
         return await self._attempt(request, subject)
 
-    async def _attempt(self, request: Request, subject: str) -> bytes:
+    async def _attempt(self, request: Request, subject: str) -> Answer:
         answer = await self._transport.request(request)
         if 200 <= answer.status <= 206:
-            return answer.body
+            return answer
         raise failures.of_answer(answer, method=request.method, subject=subject)
 
 

@@ -8,9 +8,9 @@ Source: controller.md 10; decision.md 2 step 2.
 Differs: upstream reads the discovery documents of all groups; here only the group in question is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -36,19 +36,6 @@ class RESTMapping:
     version: str
     plural: str
     kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """One API group: its versions, preferred first, and its kinds in the same order; both empty where not served."""
-
-    versions: tuple[str, ...]
-    mappings: tuple[RESTMapping, ...]
-    read_at_s: float
-
-    def find(self, kind: str) -> list[RESTMapping]:
-        """The mappings of a kind, which may be written as it is or in lower case."""
-        return [mapping for mapping in self.mappings if kind in (mapping.kind, mapping.kind.lower())]
 
 
 class _GroupVersion(msgspec.Struct):
@@ -86,62 +73,52 @@ class Discovery:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
-        self._clock = clock
-        self._groups: dict[str, Group] = {}
-        self._flights: SingleFlight[str, Group] = SingleFlight()
+        self._versions: _Kept[Sequence[str]] = _Kept(clock, self._read_versions)
+        self._mappings: _Kept[Sequence[RESTMapping]] = _Kept(clock, self._read_mappings)
 
     async def mappings(self, group: str, kind: str) -> Sequence[RESTMapping]:
         """Where objects of that kind are found, preferred version first; at least one.
 
-        Raises StatusError: reason `NoKindMatch` where the kind is not served, else what kept the server from saying.
+        The kind may be written as it is or in lower case. Raises StatusError: reason `NoKindMatch` where the kind is
+        not served, else what kept the server from saying.
         """
-        found = (await self._group(group, FRESH_S)).find(kind)
-        if not found:
-            found = (await self._group(group, FRESH_MISS_S)).find(kind)
-        if not found:
-            text = f"no matches for kind {quoted(kind)} in group {quoted(group)}"
-            raise StatusError(text, code=0, reason=NO_KIND_MATCH)
-        return found
+        for max_age_s in (FRESH_S, FRESH_MISS_S):
+            known = await self._mappings.get(group, max_age_s)
+            if found := [mapping for mapping in known if kind in (mapping.kind, mapping.kind.lower())]:
+                return found
+        text = f"no matches for kind {quoted(kind)} in group {quoted(group)}"
+        raise StatusError(text, code=0, reason=NO_KIND_MATCH)
 
-    async def versions(self, group: str) -> Sequence[str]:
+    async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
         """The versions in which a group is served, preferred first; empty where it is not. Raises StatusError."""
-        found = (await self._group(group, FRESH_S)).versions
-        return found or (await self._group(group, FRESH_MISS_S)).versions
+        return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
-    async def _group(self, group: str, max_age_s: float) -> Group:
-        kept = self._groups.get(group)
-        if kept is not None and self._clock.monotonic_s() - kept.read_at_s < max_age_s:
-            return kept
-        return await self._flights.run(group, lambda: self._read(group))
-
-    async def _read(self, group: str) -> Group:
-        versions = await self._versions(group)
-        mappings: list[RESTMapping] = []
-        failures: list[StatusError] = []
-        for version in versions:
-            try:
-                mappings += await self._mappings(group, version)
-            except StatusError as error:
-                failures.append(error)
-        if failures and len(failures) == len(versions):
-            raise failures[0]
-        self._groups[group] = Group(versions, tuple(mappings), self._clock.monotonic_s())
-        return self._groups[group]
-
-    async def _versions(self, group: str) -> tuple[str, ...]:
+    async def _read_versions(self, group: str) -> Sequence[str]:
         if not group:
-            return tuple((await self._get("/api", _APIVersions)).versions)
+            return (await self._get("/api", _APIVersions)).versions
         try:
             document = await self._get(urls.path("apis", group), _APIGroup)
         except StatusError as error:
             if is_not_found(error):
                 return ()
             raise
-        preferred = document.preferred_version.version
-        versions = [entry.version for entry in document.versions]
-        return tuple(dict.fromkeys([preferred, *versions] if preferred else versions))
+        versions = [document.preferred_version.version, *(entry.version for entry in document.versions)]
+        return tuple(dict.fromkeys(filter(None, versions)))
 
-    async def _mappings(self, group: str, version: str) -> list[RESTMapping]:
+    async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
+        versions = await self._versions.get(group, FRESH_MISS_S)
+        mappings: list[RESTMapping] = []
+        failures: list[StatusError] = []
+        for version in versions:
+            try:
+                mappings += await self._mappings_of(group, version)
+            except StatusError as error:
+                failures.append(error)
+        if failures and len(failures) == len(versions):
+            raise failures[0]
+        return mappings
+
+    async def _mappings_of(self, group: str, version: str) -> list[RESTMapping]:
         resources = (await self._get(urls.group_version(group, version), _APIResourceList)).resources
         return [
             RESTMapping(group, version, resource.name, resource.kind)
@@ -155,3 +132,25 @@ class Discovery:
             return msgspec.json.decode(body, type=document)
         except msgspec.DecodeError as error:
             raise StatusError(f"unable to decode the discovery document at {path}: {error}", code=0) from error
+
+
+class _Kept(Generic[D]):
+    """What was read about each group, with its age."""
+
+    def __init__(self, clock: Clock, read: Callable[[str], Coroutine[Any, Any, D]]) -> None:
+        self._clock = clock
+        self._read = read
+        self._values: dict[str, tuple[float, D]] = {}
+        self._flights: SingleFlight[str, D] = SingleFlight()
+
+    async def get(self, group: str, max_age_s: float) -> D:
+        """What is known, read now if that is older than `max_age_s`. Raises StatusError."""
+        kept = self._values.get(group)
+        if kept is not None and self._clock.monotonic_s() - kept[0] < max_age_s:
+            return kept[1]
+        return await self._flights.run(group, lambda: self._renew(group))
+
+    async def _renew(self, group: str) -> D:
+        value = await self._read(group)
+        self._values[group] = (self._clock.monotonic_s(), value)
+        return value

@@ -1,0 +1,28 @@
+"""Metrics that belong to no object of the cluster, from external.metrics.k8s.io.
+
+Source: controller.md 10; decision.md 7.4.
+"""
+
+import msgspec
+
+from podscaler.api.metrics import ExternalMetricValueList
+from podscaler.api.selectors import Selector
+from podscaler.kube import urls
+from podscaler.kube.client import Client
+from podscaler.metrics import answers
+
+GROUP = "external.metrics.k8s.io"
+VERSION = "v1beta1"
+_LIST = msgspec.json.Decoder(ExternalMetricValueList)
+
+
+async def external_metric(
+    client: Client, namespace: str, metric: str, *, metric_selector: Selector
+) -> ExternalMetricValueList:
+    """The values of the metric whose labels `metric_selector` picks. Raises StatusError."""
+    answer = await client.fetch(
+        urls.group_version(GROUP, VERSION) + urls.path("namespaces", namespace, metric),
+        subject=f"{metric}.{GROUP}",
+        query=[("labelSelector", str(metric_selector))],
+    )
+    return answers.typed(answer, _LIST)

@@ -1,0 +1,26 @@
+"""Resource metrics (cpu, memory, ...) of pods, from metrics.k8s.io.
+
+Source: controller.md 10; decision.md 7.1.
+"""
+
+import msgspec
+
+from podscaler.api.metrics import PodMetricsList
+from podscaler.api.selectors import Selector
+from podscaler.kube import urls
+from podscaler.kube.client import Client
+from podscaler.metrics import answers
+
+GROUP = "metrics.k8s.io"
+VERSION = "v1beta1"
+_LIST = msgspec.json.Decoder(PodMetricsList)
+
+
+async def resource_metrics(client: Client, namespace: str, selector: Selector) -> PodMetricsList:
+    """Usage of the containers of the namespace's pods that `selector` picks. Raises StatusError."""
+    answer = await client.fetch(
+        urls.group_version(GROUP, VERSION) + urls.path("namespaces", namespace, "pods"),
+        subject=f"pods.{GROUP}",
+        query=[("labelSelector", str(selector))],
+    )
+    return answers.typed(answer, _LIST)
