@@ -2,11 +2,11 @@
 
 Called by the record of Pod. A pod's spec is what its processes were started with, so hardly anything of it may change.
 
-Source: upstream's message (golden captures). Differs: the message's list of changed lines is left out.
+Source: upstream's message (golden captures).
 """
 
 from podscaler.api.field import FieldError, forbidden
-from podscaler.api.kinds import pod_validation, semantics
+from podscaler.api.kinds import go_struct, pod_validation, semantics
 from podscaler.api.resources import Object
 
 _FIXED = (
@@ -24,15 +24,26 @@ def faults(new: Object, old: Object) -> list[FieldError]:
         return [*found, forbidden("spec.containers", "pod updates may not add or remove containers")]
     if semantics.same(_fixed_part(new["spec"]), _fixed_part(old["spec"])):
         return found + _toleration_faults(new["spec"], old["spec"])
-    return [*found, forbidden("spec", _FIXED)]
+    changes = go_struct.difference(old["spec"], _with_changeable_of(old["spec"], new["spec"]), "core/v1.PodSpec")
+    return [*found, forbidden("spec", f"{_FIXED}\n{changes}")]
 
 
 def _fixed_part(spec: Object) -> Object:
-    fixed = {name: value for name, value in spec.items() if name not in _CHANGEABLE}
+    return _with_changeable_of({}, spec)
+
+
+def _with_changeable_of(old: Object, new: Object) -> Object:
+    """`new`, except that what may change is as in `old`."""
+    fixed = {name: value for name, value in new.items() if name not in _CHANGEABLE}
+    fixed |= {name: old[name] for name in _CHANGEABLE if name in old}
     for group in ("containers", "initContainers"):
-        if spec.get(group):
-            fixed[group] = [{**container, "image": ""} for container in spec[group]]
+        if new.get(group):
+            fixed[group] = [_with_image_of(old.get(group) or [], index, each) for index, each in enumerate(new[group])]
     return fixed
+
+
+def _with_image_of(old: list[Object], index: int, container: Object) -> Object:
+    return {**container, "image": old[index].get("image", "") if index < len(old) else ""}
 
 
 def _toleration_faults(new: Object, old: Object) -> list[FieldError]:
