@@ -1,0 +1,106 @@
+"""The endpoints of a Service: which pods stand behind it, on which ports, in what state.
+
+The endpoint slice controller calls it. Pure; objects are JSON-ready dicts with defaults filled in. Pods on which a port
+has another number (a named targetPort, a port map) are a group of their own, as a slice has one set of ports for all
+its endpoints.
+
+Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service; the annotation `podscaler.dev/port-map` is ours.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from podscaler.api.resources import Object
+from podscaler.controlplane.workloads import pods
+
+PORT_MAP = "podscaler.dev/port-map"
+"""On a pod or Service, JSON: the number that manifests name to the one that is really listened on, `{"80": 20080}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One port of a slice."""
+
+    name: str
+    protocol: str
+    number: int
+    app_protocol: str = ""
+
+
+Ports = tuple[Port, ...]
+
+
+def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Object]]:
+    """EndpointSlice endpoints by the ports that they have, in the order of the pods.
+
+    Args:
+        service: with a selector.
+        candidates: the pods that its selector matches; those without an address and finished ones are passed over.
+    """
+    found: dict[Ports, list[Object]] = {}
+    for pod in candidates:
+        if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
+            continue
+        found.setdefault(ports_on(service, pod), []).append(endpoint(service, pod))
+    return found
+
+
+def endpoint(service: Object, pod: Object) -> Object:
+    """The pod as an endpoint: its address and whether it is ready, serving and terminating."""
+    serving, terminating = pods.is_ready(pod), pods.is_terminating(pod)
+    publishes_all = bool(service["spec"].get("publishNotReadyAddresses"))
+    result: Object = {
+        "addresses": [pod["status"]["podIP"]],
+        "conditions": {
+            "ready": publishes_all or (serving and not terminating),
+            "serving": serving,
+            "terminating": terminating,
+        },
+        "targetRef": {
+            "kind": "Pod",
+            "namespace": pod["metadata"]["namespace"],
+            "name": pod["metadata"]["name"],
+            "uid": pod["metadata"]["uid"],
+        },
+    }
+    if pod["spec"].get("nodeName"):
+        result["nodeName"] = pod["spec"]["nodeName"]
+    return result
+
+
+def ports_on(service: Object, pod: Object) -> Ports:
+    """The Service's ports as they are on this pod; one whose named targetPort the pod lacks is left out."""
+    mapped = port_map(pod)
+    result = []
+    for port in service["spec"].get("ports") or []:
+        protocol = port.get("protocol", "TCP")
+        target = port.get("targetPort", port["port"])
+        number = target if isinstance(target, int) else _named(pod, target, protocol)
+        if number is not None:
+            real = mapped.get(number, number)
+            result.append(Port(port.get("name", ""), protocol, real, port.get("appProtocol", "")))
+    return tuple(result)
+
+
+def port_map(obj: Object) -> dict[int, int]:
+    """The port map noted on a pod or Service; one that cannot be read is none."""
+    text = (obj["metadata"].get("annotations") or {}).get(PORT_MAP)
+    try:
+        noted = json.loads(text) if text else {}
+        return {int(number): int(real) for number, real in noted.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _named(pod: Object, name: str, protocol: str) -> int | None:
+    for port in _container_ports(pod):
+        if port.get("name") == name and port.get("protocol", "TCP") == protocol:
+            return int(port["containerPort"])
+    return None
+
+
+def _container_ports(pod: Object) -> Iterator[Object]:
+    sidecars = (one for one in pod["spec"].get("initContainers") or [] if one.get("restartPolicy") == "Always")
+    for container in (*(pod["spec"].get("containers") or []), *sidecars):
+        yield from container.get("ports") or []

@@ -1,0 +1,110 @@
+"""The listening side of the proxy: sockets on clusterIPs, and the account of what is connected.
+
+`proxy.ServiceProxy` opens and closes listeners. Closing one ends the listening only: connections live until a side
+closes.
+
+Differs: a port below 1024 that this user may not bind is listened on at port + 20000; the Service says so in an
+annotation.
+"""
+
+import asyncio
+import logging
+import resource
+from dataclasses import dataclass
+
+from podscaler.clock import Clock
+from podscaler.controlplane.services.balancer import Address, Balancer
+from podscaler.controlplane.services.connections import ClientSide
+
+BACKLOG = 1024
+LOW_PORT_OFFSET = 20_000
+LOW_PORTS = range(1, 1024)
+RESERVED_FILES = 256
+"""Open files that proxied connections leave to everything else in this process."""
+
+_log = logging.getLogger(__name__)
+
+
+def connection_limit() -> int:
+    """How many connections may be proxied at once: two open files each, within the limit of this process."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 1 << 20
+    return max((soft - RESERVED_FILES) // 2, 16)
+
+
+class Connections:
+    """All proxied connections of this process.
+
+    Args:
+        limit: more than that are reset as they come.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._open: set[ClientSide] = set()
+        self.refused = 0
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._open)
+
+    def admit(self, side: ClientSide) -> bool:
+        """Whether there is room for this one, which then counts."""
+        if len(self._open) >= self._limit:
+            self.refused += 1
+            if self.refused & (self.refused - 1) == 0:
+                _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
+            return False
+        self._open.add(side)
+        return True
+
+    def dismiss(self, side: ClientSide) -> None:
+        """This one is over."""
+        self._open.discard(side)
+
+    def abort_all(self) -> None:
+        """Reset every connection."""
+        for side in list(self._open):
+            side.abort()
+
+
+@dataclass(slots=True)
+class Listener:
+    """One port that is listened on.
+
+    Attributes:
+        balancer: where its connections go.
+        port: the number that is really listened on.
+        server: the listening socket.
+    """
+
+    balancer: Balancer
+    port: int
+    server: asyncio.Server
+
+    def close(self) -> None:
+        """Accept no more."""
+        self.server.close()
+
+
+async def listen(address: Address, connections: Connections, clock: Clock) -> Listener:
+    """Listen on `address`, or on its high port where it has a low one that this user may not bind.
+
+    Raises OSError where neither is possible.
+    """
+    host, port = address
+    balancer = Balancer(clock)
+    try:
+        server = await _serve(balancer, connections, host, port)
+    except PermissionError:
+        if port not in LOW_PORTS:
+            raise
+        port += LOW_PORT_OFFSET
+        server = await _serve(balancer, connections, host, port)
+    return Listener(balancer, port, server)
+
+
+async def _serve(balancer: Balancer, connections: Connections, host: str, port: int) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: ClientSide(balancer, connections), host, port, backlog=BACKLOG)

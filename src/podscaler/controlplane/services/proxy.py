@@ -1,0 +1,206 @@
+"""The Service proxy: every TCP port of every clusterIP leads to the endpoints that the slices name.
+
+`manager.Controllers` runs it in a `loop.ControlLoop`. Level-triggered: `sync` compares what a Service and its slices
+say with the listeners that there are. A pod that is being deleted gets no new connections from the moment the watch
+says so, before its slice does.
+
+Source: documentation of Service ("Virtual IPs and Service Proxies"). Differs: TCP only; a connection without endpoints
+is accepted, then reset.
+"""
+
+import errno
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from podscaler.api.resources import Object
+from podscaler.clock import Clock
+from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.services import endpoints, slices
+from podscaler.controlplane.services.balancer import Address, Backends
+from podscaler.controlplane.services.listening import Connections, Listener, listen
+from podscaler.controlplane.workloads import pods, selection
+from podscaler.controlplane.workloads.loop import Watched
+from podscaler.controlplane.workloads.selection import Key
+from podscaler.errors import StatusError
+
+SERVICES = "services"
+SLICES = "endpointslices.discovery.k8s.io"
+PODS = "pods"
+DEFAULT_AFFINITY_S = 10_800
+
+
+class CannotListen(Exception):
+    """A port of a Service cannot be listened on; the text says why."""
+
+
+class ServiceProxy:
+    """See the module. Keys are namespace and name of Services.
+
+    Args:
+        limit: how many connections may be open at once (`listening.connection_limit`).
+    """
+
+    name = "service-proxy"
+
+    def __init__(self, registry: Registry, clock: Clock, *, limit: int) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._events = EventRecorder(registry, self.name, clock)
+        self._connections = Connections(limit)
+        self._listeners: dict[Key, dict[Address, Listener]] = {}
+        self._draining: dict[Key, str] = {}
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """Services, slices, and pods for their deletion."""
+        return [
+            Watched(SERVICES, self._of_service),
+            Watched(SLICES, self._of_slice),
+            Watched(PODS, self._of_pod),
+        ]
+
+    def prime(self) -> Iterable[Key]:
+        """Every Service, and those that are gone but still listened for."""
+        terminating = filter(pods.is_terminating, self._registry.list(PODS))
+        self._draining = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating}
+        return {*map(selection.key_of, self._registry.list(SERVICES)), *self._listeners}
+
+    async def sync(self, key: Key) -> float | None:
+        """Open and close listeners, and tell those that are open their endpoints."""
+        service = self._registry.find(SERVICES, *key)
+        wanted = _addresses(service) if service else {}
+        listeners = self._listeners.setdefault(key, {})
+        for address in listeners.keys() - wanted.keys():
+            listeners.pop(address).close()
+        if service is None or not wanted:
+            self._listeners.pop(key, None)
+            return None
+        failure = await self._open(listeners, wanted)
+        found = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
+        for address, listener in listeners.items():
+            listener.balancer.replace(self._backends(found, wanted[address]), _affinity_s(service))
+        await self._note_port_map(service, listeners)
+        if failure is not None:
+            raise failure
+        return None
+
+    def report(self, key: Key, error: Exception) -> None:
+        """Why a Service cannot be reached on its clusterIP."""
+        service = self._registry.find(SERVICES, *key)
+        if service is not None and isinstance(error, CannotListen):
+            self._events.event(service, "Warning", "FailedToListen", str(error))
+
+    def close(self) -> None:
+        """Stop listening and reset all connections; also those of Services that are gone."""
+        for listeners in self._listeners.values():
+            for listener in listeners.values():
+                listener.close()
+        self._listeners.clear()
+        self._connections.abort_all()
+
+    def _of_service(self, change: Change) -> Iterable[Key]:
+        return [selection.key_of(change.object)]
+
+    def _of_slice(self, change: Change) -> Iterable[Key]:
+        service = selection.labels_of(change.object).get(slices.SERVICE_NAME)
+        return [(selection.key_of(change.object)[0], service)] if service else []
+
+    def _of_pod(self, change: Change) -> Iterable[Key]:
+        """A pod that is being deleted concerns all Services of its namespace that are listened for, once."""
+        key, uid = selection.key_of(change.object), change.object["metadata"]["uid"]
+        if change.type == "DELETED":
+            if self._draining.get(key) == uid:
+                del self._draining[key]
+            return []
+        if not pods.is_terminating(change.object) or self._draining.get(key) == uid:
+            return []
+        self._draining[key] = uid
+        return [service for service in self._listeners if service[0] == key[0]]
+
+    async def _open(self, listeners: dict[Address, Listener], wanted: Iterable[Address]) -> CannotListen | None:
+        failure = None
+        for address in wanted:
+            if address in listeners:
+                continue
+            try:
+                listeners[address] = await listen(address, self._connections, self._clock)
+            except OSError as error:
+                failure = _cannot_listen(address, error)
+        return failure
+
+    def _backends(self, found: Sequence[Object], port_name: str) -> Backends:
+        ready: list[Address] = []
+        draining: list[Address] = []
+        for one in found:
+            number = _number(one, port_name)
+            for endpoint in (one.get("endpoints") or []) if number is not None else []:
+                conditions = endpoint.get("conditions") or {}
+                address = endpoint["addresses"][0], number or 0
+                leaving = conditions.get("terminating", False) or self._is_draining(endpoint)
+                if conditions.get("ready", True) and not leaving:
+                    ready.append(address)
+                elif leaving and conditions.get("serving", False):
+                    draining.append(address)
+        return Backends(tuple(ready), tuple(draining))
+
+    def _is_draining(self, endpoint: Object) -> bool:
+        target = endpoint.get("targetRef") or {}
+        key = target.get("namespace", ""), target.get("name", "")
+        return key in self._draining and self._draining[key] == target.get("uid")
+
+    async def _note_port_map(self, service: Object, listeners: Mapping[Address, Listener]) -> None:
+        """Say on the Service, and in an event, which ports have another number."""
+        moved = {port: one.port for (_, port), one in listeners.items() if one.port != port}
+        if moved == endpoints.port_map(service):
+            return
+        text = json.dumps({str(port): real for port, real in sorted(moved.items())})
+
+        def note(newest: Object) -> None:
+            notes = newest["metadata"].setdefault("annotations", {})
+            if moved:
+                notes[endpoints.PORT_MAP] = text
+            else:
+                notes.pop(endpoints.PORT_MAP, None)
+
+        try:
+            await self._registry.mutate(SERVICES, *selection.key_of(service), note)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+        for port, real in moved.items():
+            message = f"ports below 1024 need privileges on this machine: port {port} is served at {real} instead"
+            self._events.event(service, "Warning", "PortMoved", message)
+
+
+def _addresses(service: Object) -> dict[Address, str]:
+    """Where the proxy must listen for a Service, with the names of the ports."""
+    spec = service["spec"]
+    host = spec.get("clusterIP") or "None"
+    if host == "None" or spec.get("type") == "ExternalName":
+        return {}
+    tcp = (port for port in spec.get("ports") or [] if port.get("protocol", "TCP") == "TCP")
+    return {(host, port["port"]): port.get("name") or "" for port in tcp}
+
+
+def _number(one: Object, port_name: str) -> int | None:
+    for port in one.get("ports") or []:
+        if (port.get("name") or "") == port_name and port.get("protocol", "TCP") == "TCP":
+            return int(port["port"])
+    return None
+
+
+def _affinity_s(service: Object) -> int | None:
+    spec = service["spec"]
+    if spec.get("sessionAffinity") != "ClientIP":
+        return None
+    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    return int(client.get("timeoutSeconds", DEFAULT_AFFINITY_S))
+
+
+def _cannot_listen(address: Address, error: OSError) -> CannotListen:
+    where = f"{address[0]}:{address[1]}"
+    if error.errno == errno.EADDRINUSE:
+        return CannotListen(f"cannot listen on {where}: another process of this machine uses that port")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return CannotListen(f"cannot listen on {where}: this machine has no such address")
+    return CannotListen(f"cannot listen on {where}: {error.strerror or error}")
