@@ -51,21 +51,20 @@ def _roles(labels: dict[str, str]) -> list[str]:
 
 
 def _condition_text(node: Object) -> str:
-    ready = [each for each in node["status"].get("conditions") or [] if each.get("type") == "Ready"]
+    ready = [each for each in (node.get("status") or {}).get("conditions") or [] if each.get("type") == "Ready"]
     words = ["Ready" if each.get("status") == "True" else "NotReady" for each in ready] or ["Unknown"]
-    if node["spec"].get("unschedulable"):
+    if (node.get("spec") or {}).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
 
 
 def _address(node: Object, kind: str) -> str:
-    listed = node["status"].get("addresses") or []
+    listed = (node.get("status") or {}).get("addresses") or []
     return next((each.get("address", "") for each in listed if each.get("type") == kind), printing.NONE)
 
 
 def _row(node: Object, now_ns: int) -> list[Any]:
-    fill(node)
-    info = node["status"]["nodeInfo"]
+    info = {**dict.fromkeys(_INFO, ""), **((node.get("status") or {}).get("nodeInfo") or {})}
     kernel = info["kernelVersion"] or printing.UNKNOWN
     return [
         node["metadata"].get("name", ""),

@@ -164,6 +164,7 @@ REPLICATION_CONTROLLER = Resource(
         validate=controller_faults,
         validate_status=status_faults,
         has_generation=True,
+        orphans_by_default=True,
         spec_of=_spec_of,
     ),
     printer=Printer(

@@ -1,6 +1,7 @@
 """The record of Service (core/v1): defaults, what a client may not set, table.
 
-Addresses are given out by another part of the program: it writes `spec.clusterIP` when a service has none.
+Addresses and node ports are given out by another part of the program, through the subresource `address`: nothing else
+changes an address once it is there.
 
 Source: golden captures; the API reference of core/v1.
 """
@@ -8,7 +9,7 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.kinds import service_validation, status_subresource
+from podscaler.api.kinds import semantics, service_validation, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
@@ -65,11 +66,37 @@ def _prepare_update(new: Object, old: Object) -> None:
         _keep_node_ports(new_spec, old_spec)
 
 
+def _prepare_address(new: Object, old: Object) -> None:
+    """Through `address` only clusterIP, clusterIPs and node ports change."""
+    given = new.get("spec") or {}
+    spec = semantics.copied(old["spec"])
+    for name in ("clusterIP", "clusterIPs"):
+        spec.pop(name, None)
+    spec |= {name: given[name] for name in ("clusterIP", "clusterIPs") if given.get(name)}
+    node_ports = {_port_key(port): port["nodePort"] for port in given.get("ports") or [] if port.get("nodePort")}
+    for port in spec.get("ports") or []:
+        if _port_key(port) in node_ports:
+            port["nodePort"] = node_ports[_port_key(port)]
+    new["spec"] = spec
+    status_subresource.keep_status(new, old)
+
+
 def _keep_node_ports(new_spec: Object, old_spec: Object) -> None:
     given_out = {_port_key(port): port["nodePort"] for port in old_spec.get("ports") or [] if port.get("nodePort")}
     for port in new_spec.get("ports") or []:
         if not port.get("nodePort") and _port_key(port) in given_out:
             port["nodePort"] = given_out[_port_key(port)]
+
+
+def _prepare_address(new: Object, old: Object) -> None:
+    """Through `address` a service gets its clusterIP and node ports, also others than it had: nothing else can."""
+    given_out = new["spec"]
+    spec = {**old["spec"]}
+    for name in ("clusterIP", "clusterIPs", "ports"):
+        if name in given_out:
+            spec[name] = given_out[name]
+    status_subresource.keep_status(new, old)
+    new["spec"] = spec
 
 
 def _port_key(port: Object) -> tuple[str, int]:
@@ -124,6 +151,8 @@ RESOURCE = Resource(
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
         validate=service_validation.faults,
+        prepare_subresource_update={"address": _prepare_address},
+        prepare_subresource_update={"address": _prepare_address},
     ),
     printer=Printer(
         columns=(
