@@ -49,21 +49,6 @@ def _is_held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
-def _prepare_delete(namespace: Object) -> None:
-    namespace["status"] = {**(namespace.get("status") or {}), "phase": "Terminating"}
-
-
-def _prepare_finalize(new: Object, old: Object) -> None:
-    """Through `finalize` only `spec.finalizers` changes: what holds the namespace while its objects are deleted."""
-    finalizers = (new.get("spec") or {}).get("finalizers") or []
-    new["spec"] = {**(old.get("spec") or {}), "finalizers": finalizers}
-    status_subresource.keep_status(new, old)
-
-
-def _is_held(namespace: Object) -> bool:
-    return bool((namespace.get("spec") or {}).get("finalizers"))
-
-
 def _row(namespace: Object, now_ns: int) -> list[Any]:
     phase = (namespace.get("status") or {}).get("phase", "")
     return [namespace["metadata"].get("name", ""), phase, printing.created_age(namespace, now_ns)]
@@ -87,9 +72,6 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
-        prepare_delete=_prepare_delete,
-        is_held=_is_held,
-        prepare_subresource_update={"finalize": _prepare_finalize},
         prepare_delete=_prepare_delete,
         is_held=_is_held,
         prepare_subresource_update={"finalize": _prepare_finalize},

@@ -9,7 +9,7 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.kinds import semantics, service_validation, status_subresource
+from podscaler.api.kinds import service_validation, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
@@ -64,21 +64,6 @@ def _prepare_update(new: Object, old: Object) -> None:
                 new_spec[name] = old_spec[name]
     if new_spec["type"] in _OUTSIDE and old_spec["type"] in _OUTSIDE:
         _keep_node_ports(new_spec, old_spec)
-
-
-def _prepare_address(new: Object, old: Object) -> None:
-    """Through `address` only clusterIP, clusterIPs and node ports change."""
-    given = new.get("spec") or {}
-    spec = semantics.copied(old["spec"])
-    for name in ("clusterIP", "clusterIPs"):
-        spec.pop(name, None)
-    spec |= {name: given[name] for name in ("clusterIP", "clusterIPs") if given.get(name)}
-    node_ports = {_port_key(port): port["nodePort"] for port in given.get("ports") or [] if port.get("nodePort")}
-    for port in spec.get("ports") or []:
-        if _port_key(port) in node_ports:
-            port["nodePort"] = node_ports[_port_key(port)]
-    new["spec"] = spec
-    status_subresource.keep_status(new, old)
 
 
 def _keep_node_ports(new_spec: Object, old_spec: Object) -> None:
@@ -151,7 +136,6 @@ RESOURCE = Resource(
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
         validate=service_validation.faults,
-        prepare_subresource_update={"address": _prepare_address},
         prepare_subresource_update={"address": _prepare_address},
     ),
     printer=Printer(
