@@ -1,0 +1,84 @@
+"""What `podscaler` says to wrong use: one sentence, exit status 2, nothing damaged."""
+
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Up
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("command-line")]
+
+
+def podscaler(*args: str) -> tuple[int, str]:
+    """Exit status and last line on stderr."""
+    done = subprocess.run([sys.executable, "-m", "podscaler", *args], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr.strip().rpartition("\n")[2]
+
+
+def test_unknown_flags_are_named() -> None:
+    """A flag that does not exist."""
+    assert podscaler("up", "--no-such-flag") == (2, "Error: No such option '--no-such-flag'.")
+
+
+def test_bad_values_are_named(tmp_path: Path) -> None:
+    """A duration that is none."""
+    status, said = podscaler("up", "--data-dir", str(tmp_path), "--horizontal-pod-autoscaler-sync-period=soon")
+    assert status == 2
+    assert "horizontal-pod-autoscaler-sync-period" in said
+    assert "soon" in said
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    """Somebody else listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, said = podscaler("up", "--data-dir", str(tmp_path / "data"), "--port", str(port))
+    assert status == 2
+    assert str(port) in said
+
+
+def test_a_data_dir_in_use_is_named(fresh_up: Up) -> None:
+    """A second `up` on the same directory refuses, and the first goes on."""
+    fresh_up.start()
+    status, said = podscaler("up", "--data-dir", str(fresh_up.data_dir))
+    assert status == 2
+    assert str(fresh_up.data_dir) in said
+    assert fresh_up.get("/readyz") == "ok"
+
+
+def test_a_newer_data_dir_is_left_alone(fresh_up: Up) -> None:
+    """A database of a later version is refused and not touched."""
+    fresh_up.start()
+    assert fresh_up.stop() == 0
+    path = fresh_up.data_dir / "objects.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    before = path.read_bytes()
+    status, said = podscaler("up", "--data-dir", str(fresh_up.data_dir))
+    assert status == 2
+    assert "newer" in said
+    assert path.read_bytes() == before
+
+
+def test_an_unreadable_kubeconfig_is_named(tmp_path: Path) -> None:
+    """`controller` needs a kubeconfig that can be read."""
+    status, said = podscaler("controller", "--kubeconfig", str(tmp_path / "missing"))
+    assert status == 2
+    assert str(tmp_path / "missing") in said
+
+
+def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
+    """Two `up`s on directories of their own have ports and address blocks of their own."""
+    first, second = Up(tmp_path / "one"), Up(tmp_path / "two")
+    try:
+        hosts = [instance.start().get("/api/v1/nodes")["items"][0] for instance in (first, second)]
+        blocks = {host["spec"]["podCIDR"] for host in hosts}
+        assert len(blocks) == 2
+    finally:
+        for instance in (first, second):
+            if instance.process is not None:
+                instance.stop()
