@@ -4,9 +4,9 @@ Pods are JSON-ready dicts (core/v1). Nothing here changes them.
 Source: the pod life cycle (Kubernetes documentation), PodCondition Ready, minReadySeconds.
 """
 
+from podscaler.api import instants
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.workloads.instants import find_ns
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -48,7 +48,8 @@ def ready_since_ns(pod: Object) -> int | None:
     condition = ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return None
-    return find_ns(condition.get("lastTransitionTime"))
+    since = condition.get("lastTransitionTime")
+    return instants.parse(since) if since else None
 
 
 def available_at(pod: Object, min_ready_s: int) -> int | None:

@@ -11,11 +11,11 @@ Source: documentation of Deployment, "Deployment status"; `kubectl rollout statu
 
 from collections.abc import Sequence
 
+from podscaler.api import instants
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.workloads import conditions
 from podscaler.controlplane.workloads.deployment_status import condition, is_complete
-from podscaler.controlplane.workloads.instants import find_ns
 
 PROGRESSING = "Progressing"
 AVAILABLE = "NewReplicaSetAvailable"
@@ -83,8 +83,7 @@ def check_again_s(deployment: Object, status: Object, now_ns: int) -> float | No
     limit_s, current = deadline_s(deployment), find(status)
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
-    last = find_ns(current.get("lastUpdateTime")) or now_ns
-    left_s = (last - now_ns) / NANOSECONDS + limit_s
+    left_s = (_updated_at(current) - now_ns) / NANOSECONDS + limit_s
     return max(left_s, 0.0) + 1.0
 
 
@@ -134,8 +133,11 @@ def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
         return False
     if current.get("reason") == TIMED_OUT:
         return True
-    last = find_ns(current.get("lastUpdateTime"))
-    return last is not None and last + limit_s * NANOSECONDS < now_ns
+    return _updated_at(current) + limit_s * NANOSECONDS < now_ns
+
+
+def _updated_at(condition: Object) -> int:
+    return instants.parse_optional(condition.get("lastUpdateTime"))
 
 
 def _failure(sets: Sequence[Object], new: Object | None, now_ns: int) -> Object | None:

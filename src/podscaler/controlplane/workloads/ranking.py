@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cmp_to_key
 from typing import Any, Protocol
 
+from podscaler.api import instants
 from podscaler.api.resources import Object
 from podscaler.controlplane.workloads import pods
-from podscaler.controlplane.workloads.instants import find_ns
 
 
 class _Ordered(Protocol):
@@ -110,7 +110,8 @@ def _node(pod: Object) -> str:
 
 
 def _created_ns(pod: Object) -> int | None:
-    return find_ns(pod["metadata"].get("creationTimestamp"))
+    created = pod["metadata"].get("creationTimestamp")
+    return instants.parse(created) if created else None
 
 
 def _sign(left: _Ordered, right: _Ordered) -> int:
