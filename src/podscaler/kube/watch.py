@@ -13,6 +13,7 @@ Source: controller.md 10; the API concepts page of the Kubernetes documentation 
 
 import logging
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -67,13 +68,13 @@ class Source(Generic[T]):
     Attributes:
         path: the collection (`/api/v1/pods`).
         subject: its group-resource, for messages (`horizontalpodautoscalers.autoscaling`).
-        type: what objects are decoded to.
+        read: makes an object to keep from its JSON; ValueError (msgspec's errors are ones) where it cannot.
         query: selectors, if only a part of the collection is wanted.
     """
 
     path: str
     subject: str
-    type: type[T]
+    read: Callable[[msgspec.Raw], T]
     query: Query = ()
 
 
@@ -95,7 +96,6 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._rng = rng
         self._backoff = Backoff(rng)
-        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(source.type)
         self._version: str | None = None
         self.last_error = ""
 
@@ -191,8 +191,8 @@ class Reflector(Generic[T]):
 
     def _decoded(self, raw: msgspec.Raw) -> T | None:
         try:
-            return self._decoder.decode(raw)
-        except (msgspec.DecodeError, ValueError) as error:
+            return self._source.read(raw)
+        except ValueError as error:
             log.error("an object of %s cannot be read and is left out: %s", self._source.subject, error)
             return None
 

@@ -66,7 +66,7 @@ class World:
         self.clock = VirtualClock()
         self.transport = ScriptedTransport()
         self.cache: Cache[Thing] = Cache()
-        source = Source(PATH, "things", Thing)
+        source = Source(PATH, "things", msgspec.json.Decoder(Thing).decode)
         client = Client(self.transport, self.clock)
         self.reflector = Reflector(client, source, cache=self.cache, clock=self.clock, rng=Fixed())
         self.task: asyncio.Task[None] | None = None
