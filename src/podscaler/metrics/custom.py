@@ -12,10 +12,9 @@ from podscaler.api.autoscaling import CrossVersionObjectReference
 from podscaler.api.metrics import MetricValueList
 from podscaler.api.selectors import Selector
 from podscaler.errors import StatusError
-from podscaler.kube import urls
+from podscaler.kube import answers, urls
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import Discovery
-from podscaler.metrics import answers
 
 GROUP = "custom.metrics.k8s.io"
 KNOWN_VERSIONS = ("v1beta2", "v1beta1")

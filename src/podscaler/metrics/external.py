@@ -7,9 +7,8 @@ import msgspec
 
 from podscaler.api.metrics import ExternalMetricValueList
 from podscaler.api.selectors import Selector
-from podscaler.kube import urls
+from podscaler.kube import answers, urls
 from podscaler.kube.client import Client
-from podscaler.metrics import answers
 
 GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"

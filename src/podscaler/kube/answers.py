@@ -1,7 +1,8 @@
-"""Answers of metrics APIs as typed lists, and the texts for answers that cannot be used.
+"""Answers as typed objects, and the texts for answers of success that cannot be used.
 
-Upstream reads the resource and external APIs with typed clients, which take an answer without a kind for the list that
-was asked for, and the custom API with one that wants a kind; their texts differ.
+The metrics clients and the scale client read answers here. Upstream reads the resource and external metrics APIs with
+typed clients, which take an answer without a kind for what was asked for; the custom metrics API and scales with
+clients that want a kind. Their texts differ.
 
 Source: decision.md 7.6 rule 3.
 """
@@ -14,15 +15,15 @@ from podscaler.errors import StatusError
 from podscaler.kube import failures
 from podscaler.kube.transport import Answer
 
-L = TypeVar("L")
+T = TypeVar("T")
 
 
 class _Kind(msgspec.Struct):
     kind: str = ""
 
 
-def typed(answer: Answer, decoder: "msgspec.json.Decoder[L]") -> L:
-    """The list in an answer of the resource or external metrics API. Raises StatusError."""
+def typed(answer: Answer, decoder: "msgspec.json.Decoder[T]") -> T:
+    """The object in an answer that may leave out its kind (resource and external metrics). Raises StatusError."""
     content_type = answer.headers.get("content-type", "application/json").partition(";")[0].strip()
     if not answer.body:
         raise _unusable(f"0-length response with status code: {answer.status} and content type: {content_type}")
@@ -31,8 +32,8 @@ def typed(answer: Answer, decoder: "msgspec.json.Decoder[L]") -> L:
     return _decoded(answer.body, decoder)
 
 
-def with_kind(answer: Answer, decoder: "msgspec.json.Decoder[L]") -> L:
-    """The list in an answer of the custom metrics API. Raises StatusError."""
+def with_kind(answer: Answer, decoder: "msgspec.json.Decoder[T]") -> T:
+    """The object in an answer that must name its kind (custom metrics, scale). Raises StatusError."""
     try:
         kind = msgspec.json.decode(answer.body, type=_Kind).kind if answer.body else ""
     except msgspec.DecodeError as error:
@@ -42,7 +43,7 @@ def with_kind(answer: Answer, decoder: "msgspec.json.Decoder[L]") -> L:
     return _decoded(answer.body, decoder)
 
 
-def _decoded(body: bytes, decoder: "msgspec.json.Decoder[L]") -> L:
+def _decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:

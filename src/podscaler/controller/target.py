@@ -1,0 +1,119 @@
+"""What an autoscaler scales: reading and writing the scale subresource of its target.
+
+The reconciler reads once at the start of a sync, and writes with what it read. Reading goes through discovery,
+because a target is named by kind; the version that its reference names does not matter.
+
+Source: decision.md 2 steps 2, 3 and 11; controller.md 4 and 10.
+"""
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from podscaler.api.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
+from podscaler.clock import Clock
+from podscaler.errors import StatusError
+from podscaler.kube import answers, urls
+from podscaler.kube.client import Client, is_conflict
+from podscaler.kube.discovery import Discovery, RESTMapping
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+RETRY_DELAY_S = 0.010
+JITTER_RATIO = 0.1
+_SCALE = msgspec.json.Decoder(Scale)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target that was read.
+
+    Attributes:
+        path: of its scale subresource.
+        subject: resource and name, for error texts.
+        reference: for the log, `<kind>/<namespace>/<name>`.
+        scale: as read.
+    """
+
+    path: str
+    subject: str
+    reference: str
+    scale: Scale
+
+
+class Targets:
+    """The scale subresources of one API server.
+
+    Args:
+        client: where to ask.
+        discovery: what the server serves.
+        clock: for the waits between attempts.
+        rng: for their jitter.
+    """
+
+    def __init__(self, client: Client, discovery: Discovery, *, clock: Clock, rng: random.Random) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._clock = clock
+        self._rng = rng
+
+    async def read(self, namespace: str, reference: CrossVersionObjectReference) -> Target:
+        """The target with its scale.
+
+        Raises StatusError: reason `NoKindMatch` where its kind is not served; else that of the first resource, if the
+        kind is served under several names.
+        """
+        group = reference.api_version.rpartition("/")[0]
+        first: StatusError | None = None
+        for mapping in _resources(await self._discovery.mappings(group, reference.kind)):
+            prefix = urls.group_version(mapping.group, mapping.version)
+            path = prefix + urls.path("namespaces", namespace, mapping.plural, reference.name, "scale")
+            subject = f"{mapping.plural} {reference.name}"
+            shown = f"{reference.kind}/{namespace}/{reference.name}"
+            try:
+                return Target(path, subject, shown, await self._get(path, subject))
+            except StatusError as error:
+                first = first or error
+        raise first or StatusError("unrecognized resource", code=0)
+
+    async def write(self, target: Target, replicas: int) -> None:
+        """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is.
+
+        Raises StatusError: the last attempt's.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await self._put(target, replicas)
+                return
+            except StatusError as error:
+                target = await self._latest(target)
+                if attempt == ATTEMPTS or not is_conflict(error):
+                    raise
+            await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
+
+    async def _get(self, path: str, subject: str) -> Scale:
+        return answers.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
+
+    async def _put(self, target: Target, replicas: int) -> None:
+        wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
+        await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+
+    async def _latest(self, target: Target) -> Target:
+        try:
+            return replace(target, scale=await self._get(target.path, target.subject))
+        except StatusError as error:
+            log.warning("error getting latest scale for %s during conflict retry: %s", target.reference, error)
+            return target
+
+
+def _resources(mappings: Sequence[RESTMapping]) -> list[RESTMapping]:
+    """One mapping for each resource: the preferred version serves the scale of all."""
+    by_plural: dict[str, RESTMapping] = {}
+    for mapping in mappings:
+        by_plural.setdefault(mapping.plural, mapping)
+    return list(by_plural.values())
