@@ -5,8 +5,6 @@ Called by `pod_validation`.
 Source: upstream's messages (golden captures; the API reference of core/v1).
 """
 
-from ipaddress import ip_address
-
 from podscaler.api import names
 from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import env_validation, ports, probe_validation, resource_validation, volume_validation
@@ -125,12 +123,3 @@ def _host_port_faults(containers: list[Object], path: str) -> list[FieldError]:
                 found.append(duplicate(f"{path}[{index}].ports[{at}].hostPort", key))
             seen.add(key)
     return found
-
-
-def is_ip(text: str) -> bool:
-    """Whether the text is an IP address."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -6,7 +6,7 @@ Source: golden captures; the API reference of apps/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.field import FieldError, invalid, required
+from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import (
     int_or_percent,
     label_selector,
@@ -59,12 +59,10 @@ def _strategy_faults(strategy: Object) -> list[FieldError]:
     if kind == "Recreate":
         if rolling is None:
             return []
-        text = "Forbidden: may not be specified when strategy `type` is 'Recreate'"
-        return [FieldError("FieldValueForbidden", f"{path}.rollingUpdate", text)]
+        return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind == "RollingUpdate":
         return [required(f"{path}.rollingUpdate")] if rolling is None else _rolling_faults(rolling, path)
-    text = f'Unsupported value: "{kind}": supported values: "Recreate", "RollingUpdate"'
-    return [FieldError("FieldValueNotSupported", f"{path}.type", text)]
+    return [not_supported(f"{path}.type", kind, ("Recreate", "RollingUpdate"))]
 
 
 def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:

@@ -3,11 +3,11 @@
 Source: the API reference of discovery.k8s.io/v1.
 """
 
-from ipaddress import ip_address
 from typing import Any
 
 from podscaler.api import names, printing
-from podscaler.api.field import FieldError, invalid, not_supported, required, too_many
+from podscaler.api.field import FieldError, duplicate, invalid, not_supported, required, too_many
+from podscaler.api.kinds import addresses
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
@@ -48,24 +48,23 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _endpoint_faults(endpoint: Object, kind: str, path: str) -> list[FieldError]:
-    addresses = endpoint.get("addresses") or []
-    if not addresses:
+    listed = endpoint.get("addresses") or []
+    if not listed:
         return [required(f"{path}.addresses", "must contain at least 1 address")]
-    if len(addresses) > _MOST_ADDRESSES:
-        return [too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES)]
+    if len(listed) > _MOST_ADDRESSES:
+        return [too_many(f"{path}.addresses", len(listed), _MOST_ADDRESSES)]
     found = []
-    for index, address in enumerate(addresses):
+    for index, address in enumerate(listed):
         texts = names.dns_subdomain_faults(address) if kind == "FQDN" else _ip_faults(address, kind)
         found += [invalid(f"{path}.addresses[{index}]", address, text) for text in texts]
     return found
 
 
 def _ip_faults(address: str, kind: str) -> list[str]:
-    try:
-        version = ip_address(address).version
-    except ValueError:
-        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
-    return [] if kind != f"IPv{10 - version}" else [f"must be an {kind} address"]
+    found = addresses.find(address)
+    if found is None:
+        return [addresses.FAULT]
+    return [f"must be an {kind} address"] if kind in ("IPv4", "IPv6") and kind != f"IPv{found.version}" else []
 
 
 def _port_faults(ports: list[Object]) -> list[FieldError]:
@@ -76,7 +75,7 @@ def _port_faults(ports: list[Object]) -> list[FieldError]:
     for index, port in enumerate(ports):
         name, protocol = port.get("name", ""), port.get("protocol", "")
         if name in seen:
-            found.append(FieldError("FieldValueDuplicate", f"ports[{index}].name", f'Duplicate value: "{name}"'))
+            found.append(duplicate(f"ports[{index}].name", name))
         seen.add(name)
         if protocol not in _PROTOCOLS:
             found.append(not_supported(f"ports[{index}].protocol", protocol, _PROTOCOLS))
@@ -85,12 +84,12 @@ def _port_faults(ports: list[Object]) -> list[FieldError]:
 
 def _row(slice_: Object, now_ns: int) -> list[Any]:
     ports = [str(port.get("port") or port.get("name") or "*") for port in slice_.get("ports") or []]
-    addresses = [address for each in slice_.get("endpoints") or [] for address in each.get("addresses") or []]
+    listed = [address for each in slice_.get("endpoints") or [] for address in each.get("addresses") or []]
     return [
         slice_["metadata"].get("name", ""),
         slice_.get("addressType", ""),
         printing.cut_short(ports, _SHOWN),
-        printing.cut_short(addresses, _SHOWN),
+        printing.cut_short(listed, _SHOWN),
         printing.created_age(slice_, now_ns),
     ]
 

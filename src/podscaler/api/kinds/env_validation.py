@@ -62,9 +62,9 @@ def from_faults(sources: list[Object], path: str) -> list[FieldError]:
             found.append(invalid(f"{place}.prefix", prefix, _NAME_FAULT))
         given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         if not given:
-            found.append(invalid(place, "", "must specify one of: `configMapRef` or `secretRef`"))
+            found.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
-            found.append(invalid(place, "", "may not have more than one field specified at a time"))
+            found.append(invalid(path, "", "may not have more than one field specified at a time"))
         for name in given:
             if not source[name].get("name"):
                 found.append(required(f"{place}.{name}.name"))

@@ -50,6 +50,11 @@ def difference(old: Object, new: Object, message: str) -> str:
     return "".join(f"{line}\n" for line in list(lines)[2:])
 
 
+def shown(obj: Object, message: str) -> Object:
+    """An object of `message` with the names that Go gives its fields and everything that is unset."""
+    return _dump(obj, message)
+
+
 def _lines(obj: Object, message: str) -> list[str]:
     return json.dumps(_dump(obj, message), indent=1, ensure_ascii=False).splitlines()
 

@@ -6,12 +6,12 @@ Source: upstream's messages (golden captures; the API reference of core/v1).
 """
 
 from podscaler.api import names
-from podscaler.api.field import FieldError, invalid, not_supported, required
-from podscaler.api.kinds import container_validation, metadata, toleration_validation, volume_validation
+from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.kinds import addresses, container_validation, metadata, toleration_validation, volume_validation
 from podscaler.api.resources import Object
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 _INT32_MAX = 2**31 - 1
 
@@ -33,8 +33,7 @@ def spec_faults(spec: Object, path: str, *, is_template: bool) -> list[FieldErro
     found += _host_faults(spec, path)
     found += toleration_validation.faults(spec.get("tolerations") or [], f"{path}.tolerations")
     if is_template and spec.get("ephemeralContainers"):
-        text = "Forbidden: ephemeral containers not allowed in pod template"
-        found.append(FieldError("FieldValueForbidden", f"{path}.ephemeralContainers", text))
+        found.append(forbidden(f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"))
     return found
 
 
@@ -45,7 +44,7 @@ def _policy_faults(spec: Object, path: str) -> list[FieldError]:
         if not value:
             found.append(required(f"{path}.{name}"))
         elif value not in choices:
-            found.append(not_supported(f"{path}.{name}", value, sorted(choices)))
+            found.append(not_supported(f"{path}.{name}", value, choices))
     preemption = spec.get("preemptionPolicy")
     if preemption is not None and preemption not in _PREEMPTION_POLICIES:
         found.append(not_supported(f"{path}.preemptionPolicy", preemption, _PREEMPTION_POLICIES))
@@ -88,9 +87,8 @@ def _host_faults(spec: Object, path: str) -> list[FieldError]:
     found = []
     for index, alias in enumerate(spec.get("hostAliases") or []):
         place = f"{path}.hostAliases[{index}]"
-        if not container_validation.is_ip(alias.get("ip", "")):
-            text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            found.append(invalid(f"{place}.ip", alias.get("ip", ""), text))
+        if addresses.find(alias.get("ip", "")) is None:
+            found.append(invalid(f"{place}.ip", alias.get("ip", ""), addresses.FAULT))
         for host in alias.get("hostnames") or []:
             found += [invalid(f"{place}.hostnames", host, text) for text in names.dns_subdomain_faults(host)]
     return found

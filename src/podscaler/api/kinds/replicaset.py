@@ -6,7 +6,7 @@ Source: golden captures; the API reference of apps/v1 and core/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.field import FieldError, invalid, required
+from podscaler.api.field import FieldError, required
 from podscaler.api.kinds import (
     label_selector,
     metadata,
@@ -72,9 +72,8 @@ def controller_faults(new: Object, old: Object | None) -> list[FieldError]:
     if template is None:
         return [*found, required("spec.template")]
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if selector and not label_selector.matches({"matchLabels": selector}, labels):
-        text = "`selector` does not match template `labels`"
-        found.append(invalid("spec.template.metadata.labels", labels or None, text))
+    if selector:
+        found += workload_spec.unselected({"matchLabels": selector}, labels)
     found += pod_template.faults(template, "spec.template")
     return found + workload_spec.endless(template, "ReplicationController")
 

@@ -24,7 +24,7 @@ def faults(resources: Object, path: str) -> list[FieldError]:
 def _amount_faults(amounts: Object, path: str) -> list[FieldError]:
     found = []
     for name in sorted(amounts):
-        found += [invalid(path, name, text) for text in names.container_resource_name_faults(name)]
+        found += [invalid(f"{path}[{name}]", name, text) for text in names.container_resource_name_faults(name)]
         amount = Quantity.parse(str(amounts[name]))
         if amount.sign() < 0:
             found.append(invalid(f"{path}[{name}]", amounts[name], "must be greater than or equal to 0"))

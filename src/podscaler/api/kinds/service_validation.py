@@ -5,17 +5,14 @@ Called by its record.
 Source: upstream's messages; the API reference of core/v1.
 """
 
-from ipaddress import ip_address
-
 from podscaler.api import names
-from podscaler.api.field import FieldError, duplicate, invalid, not_supported, required
-from podscaler.api.kinds import metadata, ports
+from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.kinds import addresses, go_struct, metadata, ports
 from podscaler.api.resources import Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _DAY_S = 86_400
-_BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def faults(new: Object, old: Object | None) -> list[FieldError]:
@@ -52,11 +49,11 @@ def _port_faults(listed: list[Object], *, is_node_port_allowed: bool) -> list[Fi
         found += ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
         found += ports.target_faults(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("nodePort") and not is_node_port_allowed:
-            text = "may not be used when `type` is 'ClusterIP'"
-            found.append(FieldError("FieldValueForbidden", f"{path}.nodePort", f"Forbidden: {text}"))
+            found.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
         key = (port.get("protocol", ""), port.get("port", 0))
         if key in seen:
-            found.append(duplicate(path, {"protocol": key[0], "port": key[1], "targetPort": 0}))
+            same = {"protocol": key[0], "port": key[1], "targetPort": 0}
+            found.append(duplicate(path, go_struct.shown(same, "core/v1.ServicePort")))
         seen.add(key)
     return found
 
@@ -87,18 +84,16 @@ def _cluster_ip_faults(spec: Object) -> list[FieldError]:
     if spec.get("type") == "ExternalName":
         if not given:
             return []
-        return [
-            FieldError("FieldValueForbidden", "spec.clusterIPs", "Forbidden: may not be set for ExternalName services")
-        ]
+        return [forbidden("spec.clusterIPs", "may not be set for ExternalName services")]
     if given and spec.get("clusterIP", "") != given[0]:
         return [invalid("spec.clusterIPs", given, "first value must match `clusterIP`")]
-    bad = [(i, each) for i, each in enumerate(given) if each != "None" and not is_ip(each)]
-    return [invalid(f"spec.clusterIPs[{index}]", each, _BAD_IP) for index, each in bad]
+    bad = [(i, each) for i, each in enumerate(given) if each != "None" and addresses.find(each) is None]
+    return [invalid(f"spec.clusterIPs[{index}]", each, addresses.FAULT) for index, each in bad]
 
 
 def _external_faults(spec: Object) -> list[FieldError]:
-    bad = [(i, each) for i, each in enumerate(spec.get("externalIPs") or []) if not is_ip(each)]
-    found = [invalid(f"spec.externalIPs[{index}]", each, _BAD_IP) for index, each in bad]
+    bad = [(i, each) for i, each in enumerate(spec.get("externalIPs") or []) if addresses.find(each) is None]
+    found = [invalid(f"spec.externalIPs[{index}]", each, addresses.FAULT) for index, each in bad]
     if spec.get("type") != "ExternalName":
         return found
     name = spec.get("externalName", "").removesuffix(".")
@@ -114,12 +109,3 @@ def _change_faults(new: Object, old: Object) -> list[FieldError]:
     if (new.get("clusterIPs") or [])[:1] == old["clusterIPs"][:1]:
         return []
     return [invalid("spec.clusterIPs[0]", new.get("clusterIPs"), "may not change once set")]
-
-
-def is_ip(text: str) -> bool:
-    """Whether the text is an IP address."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -6,8 +6,8 @@ Source: golden captures; the API reference of apps/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.field import FieldError, forbidden, not_supported
-from podscaler.api.kinds import pod_defaults, scaling, semantics, status_subresource, workload_spec
+from podscaler.api.field import FieldError, forbidden, invalid
+from podscaler.api.kinds import int_or_percent, pod_defaults, scaling, semantics, status_subresource, workload_spec
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
@@ -54,25 +54,39 @@ def _fill_update_strategy(strategy: Object) -> None:
 def faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a StatefulSet to be stored."""
     spec = new["spec"]
-    found = _choice(spec, "podManagementPolicy", ("OrderedReady", "Parallel"))
-    found += _strategy_faults(spec.get("updateStrategy") or {})
+    found = _management_faults(spec.get("podManagementPolicy", ""))
+    found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     found += workload_spec.counts(spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
     found += workload_spec.selector(spec, "statefulset")
     found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="StatefulSet")
     return found + (_change_faults(new, old) if old else [])
 
 
-def _choice(part: Object, name: str, choices: tuple[str, ...], path: str = "spec") -> list[FieldError]:
-    value = part.get(name, "")
-    return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
+def _management_faults(policy: str) -> list[FieldError]:
+    if policy in ("OrderedReady", "Parallel"):
+        return []
+    return [invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _strategy_faults(strategy: Object) -> list[FieldError]:
-    found = _choice(strategy, "type", ("OnDelete", "RollingUpdate"), "spec.updateStrategy")
-    if strategy.get("type") == "OnDelete" and strategy.get("rollingUpdate") is not None:
+def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
         text = "only allowed for updateStrategy 'RollingUpdate'"
-        found.append(forbidden("spec.updateStrategy.rollingUpdate", text))
-    return found
+        return [] if rolling is None else [invalid(f"{path}.rollingUpdate", rolling, text)]
+    if kind != "RollingUpdate":
+        return [invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")]
+    return _rolling_faults(rolling or {}, f"{path}.rollingUpdate")
+
+
+def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
+    partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
+    found = []
+    if partition < 0:
+        found.append(invalid(f"{path}.partition", partition, workload_spec.NOT_NEGATIVE))
+    found += int_or_percent.faults(unavailable, f"{path}.maxUnavailable")
+    if int_or_percent.is_zero(unavailable):
+        found.append(invalid(f"{path}.maxUnavailable", unavailable, "cannot be 0"))
+    return found + int_or_percent.at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
 def _change_faults(new: Object, old: Object) -> list[FieldError]:

@@ -8,7 +8,7 @@ Source: upstream's messages; the API reference of core/v1.
 from collections.abc import Mapping
 
 from podscaler.api import names
-from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_found, required
+from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
 from podscaler.api.kinds import config_key
 from podscaler.api.resources import Object
 
@@ -69,9 +69,7 @@ def _host_path_faults(source: Object, path: str) -> list[FieldError]:
         return [required(f"{path}.path")]
     found = [invalid(f"{path}.path", where, "must not contain '..'")] if ".." in where.split("/") else []
     if kind not in _HOST_PATH_TYPES:
-        choices = ", ".join(f'"{each}"' for each in _HOST_PATH_TYPES)
-        text = f'Unsupported value: "{kind}": supported values: {choices}'
-        found.append(FieldError("FieldValueNotSupported", f"{path}.type", text))
+        found.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
     return found
 
 
@@ -135,7 +133,5 @@ def _mount_detail_faults(mount: Mapping[str, str], path: str) -> list[FieldError
             found += relative_faults(mount[name], f"{path}.{name}")
     propagation = mount.get("mountPropagation")
     if propagation is not None and propagation not in _PROPAGATIONS:
-        choices = ", ".join(f'"{each}"' for each in _PROPAGATIONS)
-        text = f'Unsupported value: "{propagation}": supported values: {choices}'
-        found.append(FieldError("FieldValueNotSupported", f"{path}.mountPropagation", text))
+        found.append(not_supported(f"{path}.mountPropagation", propagation, _PROPAGATIONS))
     return found

@@ -5,7 +5,7 @@ Called by the records of those kinds. A new kind with pods adds its own fields a
 Source: golden captures of refused workloads; the API reference of apps/v1.
 """
 
-from podscaler.api.field import FieldError, forbidden, invalid, required
+from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import label_selector, pod_template, semantics
 from podscaler.api.resources import Object
 
@@ -35,27 +35,34 @@ def selector(spec: Object, kind: str) -> list[FieldError]:
 def template(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:
     """Faults of `spec.template`: it must carry labels that the selector selects, and pods that never stop."""
     given = spec.get("template") or {}
-    found = _selected(spec.get("selector") or {}, given)
+    found = _selected(spec.get("selector"), given)
     found += pod_template.faults(given, "spec.template", old=(old_spec or {}).get("template"))
     found += endless(given, kind)
     return found
 
 
-def _selected(wanted: Object, given: Object) -> list[FieldError]:
-    labels = (given.get("metadata") or {}).get("labels")
-    if not label_selector.is_empty(wanted) and label_selector.matches(wanted, labels or {}):
+def _selected(wanted: Object | None, given: Object) -> list[FieldError]:
+    """The fault of labels that the selector does not select; an empty one selects all, a missing one none."""
+    if wanted is not None and label_selector.is_empty(wanted):
         return []
-    return [invalid("spec.template.metadata.labels", labels or None, "`selector` does not match template `labels`")]
+    return unselected(wanted, (given.get("metadata") or {}).get("labels") or {})
+
+
+def unselected(wanted: Object | None, labels: Object) -> list[FieldError]:
+    """The fault of a template's labels that `wanted` does not select."""
+    if wanted is not None and label_selector.matches(wanted, labels):
+        return []
+    shown = dict(sorted(labels.items())) or None
+    return [invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")]
 
 
 def endless(given: Object, kind: str) -> list[FieldError]:
     """Faults of a template whose pods would end by themselves."""
     pod_spec = given.get("spec") or {}
     found = []
-    policy = pod_spec.get("restartPolicy")
-    if policy in ("OnFailure", "Never"):
-        text = f'Unsupported value: "{policy}": supported values: "Always"'
-        found.append(FieldError("FieldValueNotSupported", "spec.template.spec.restartPolicy", text))
+    policy = pod_spec.get("restartPolicy", "")
+    if policy != "Always":
+        found.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
     if pod_spec.get("activeDeadlineSeconds") is not None:
         text = f"activeDeadlineSeconds in {kind} is not Supported"
         found.append(forbidden("spec.template.spec.activeDeadlineSeconds", text))
@@ -79,8 +86,4 @@ def not_more(status: Object, small: str, large: str) -> list[FieldError]:
     value = status.get(small) or 0
     if value <= (status.get(large) or 0):
         return []
-    return [invalid(f"status.{small}", value, f"cannot be greater than {_words(large)}")]
-
-
-def _words(name: str) -> str:
-    return f"status.{name}"
+    return [invalid(f"status.{small}", value, f"cannot be greater than status.{large}")]
