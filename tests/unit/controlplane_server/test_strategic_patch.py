@@ -1,7 +1,7 @@
 """Strategic merge patch: each directive, and the order of merged lists."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -19,11 +19,13 @@ class FakeSchema:
     keys: dict[str, str] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
 
-    def strategy(self, key: str) -> Literal["merge", "replace"]:
-        """Lists merge if they have an entry; objects merge unless listed as replaced."""
-        if key in self.replaced:
-            return "replace"
-        return "merge" if key in self.keys or key not in {"atomic"} else "replace"
+    def merges_list(self, key: str) -> bool:
+        """Lists merge unless they are called `atomic`."""
+        return key != "atomic"
+
+    def merges_object(self, key: str) -> bool:
+        """Objects merge unless listed as replaced."""
+        return key not in self.replaced
 
     def merge_key(self, key: str) -> str:
         """The key of the list."""

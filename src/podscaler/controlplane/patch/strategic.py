@@ -13,7 +13,7 @@ Source: the API conventions on strategic merge patch, and what the API server do
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from podscaler.controlplane.patch import strategic_lists as lists
 from podscaler.errors import StatusError
@@ -34,8 +34,12 @@ class Schema(Protocol):
         """The type's name, for messages."""
         ...
 
-    def strategy(self, key: str) -> Literal["merge", "replace"]:
-        """How the member's value is patched: a list merges only where declared, an object unless declared otherwise."""
+    def merges_list(self, key: str) -> bool:
+        """Whether the list `key` is merged; lists are replaced unless declared otherwise."""
+        ...
+
+    def merges_object(self, key: str) -> bool:
+        """Whether the object or map `key` is merged; they are unless declared otherwise."""
         ...
 
     def merge_key(self, key: str) -> str:
@@ -141,9 +145,9 @@ def _delete_from_primitive_list(result: Object, key: str, values: Any) -> None:
 
 
 def _merged_value(key: str, original: Any, value: Any, schema: Schema) -> Any:
-    if isinstance(original, dict) and isinstance(value, dict) and schema.strategy(key) == "merge":
+    if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
         return merged(original, value, schema.member(key))
-    if isinstance(original, list) and isinstance(value, list) and schema.strategy(key) == "merge":
+    if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
         changed = _merged_list(key, original, value, schema)
         return lists.in_order(changed, value, original, schema.merge_key(key))
     return value if isinstance(original, dict | list) and type(original) is type(value) else _without_directives(value)
@@ -151,7 +155,7 @@ def _merged_value(key: str, original: Any, value: Any, schema: Schema) -> Any:
 
 def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: Schema) -> list[Any]:
     """The two lists in one, in no particular order yet; where the schema does not merge them, `changes`."""
-    if schema.strategy(key) != "merge":
+    if not schema.merges_list(key):
         return list(changes)
     if not any(isinstance(item, dict) for item in (*original, *changes)):
         return lists.union(original, changes)

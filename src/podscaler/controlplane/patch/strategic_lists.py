@@ -60,7 +60,7 @@ def _checked(change: Any) -> Object:
 
 def _key_of(change: Object, merge_key: str) -> Any:
     if merge_key not in change:
-        raise StatusError(f"map: {_go_map(change)} does not contain declared merge key: {merge_key}", code=500)
+        raise StatusError(f"map: {go_text(change)} does not contain declared merge key: {merge_key}", code=500)
     return change[merge_key]
 
 
@@ -99,7 +99,7 @@ def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) ->
 
 
 def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
-    shown = (f"[{' '.join(map(_go_map, items))}]" for items in (changes, order))
+    shown = (f"[{' '.join(map(go_text, items))}]" for items in (changes, order))
     return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*shown)
 
 
@@ -151,12 +151,12 @@ def _identity(item: Any, merge_key: str) -> Any:
     return (type(value), value) if isinstance(value, str | int | float | bool) else (type(value), repr(value))
 
 
-def _go_map(value: Any) -> str:
-    """A JSON value as Go's %v shows it in messages."""
+def go_text(value: Any) -> str:
+    """A JSON value as Go's %v shows it in messages: `map[a:1 b:[x y]]`."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_go_map(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_go_map, value))}]"
+        return f"[{' '.join(map(go_text, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
     return "<nil>" if value is None else str(value)

@@ -1,0 +1,192 @@
+"""The API server as something that can be started and stopped.
+
+Called by the wiring of `up`. One HTTPS port; every request becomes one call of `dispatch`, and whatever comes out (an
+answer, a refusal, a bug of ours) one response.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from podscaler.api.resources import Resource
+from podscaler.clock import Clock
+from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.registry import PodLogs, VirtualObjects
+from podscaler.controlplane.server import answers, negotiation, refusals, scales, special
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.bodies import Kind, Kinds
+from podscaler.controlplane.server.calls import Plane, kind_of
+from podscaler.controlplane.server.discovery import Discovery
+from podscaler.controlplane.server.dispatch import Dispatcher, Exchange
+from podscaler.controlplane.server.health import Check
+from podscaler.controlplane.server.openapi_pages import NO_DOCUMENTS, Documents, OpenApiPages
+from podscaler.controlplane.server.pages import Pages
+from podscaler.controlplane.server.reviews import REVIEWS
+from podscaler.controlplane.server.routes import Routes
+from podscaler.controlplane.server.shapes import Shaper
+from podscaler.controlplane.server.streams import Streams
+from podscaler.errors import StatusError, UsageError
+
+GZIP_MIN_BYTES = 128 * 1024
+LINE_MAX_BYTES = 64 * 1024
+KEEPALIVE_S = 120.0
+STOP_TIMEOUT_S = 5.0
+BACKLOG = 1024
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What the server shows of other parts of the control plane; each may be missing.
+
+    Attributes:
+        virtual: providers of objects that are not stored, by `Resource.key`.
+        logs: where containers' logs are read.
+        checks: health checks by name; each returns why it fails, or an empty text.
+        openapi: the OpenAPI documents.
+    """
+
+    virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
+    logs: PodLogs | None = None
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    openapi: Documents = NO_DOCUMENTS
+
+
+NOBODY = Neighbours()
+
+
+class ApiServer:
+    """Serves `objects` over HTTP.
+
+    Args:
+        objects: what is served.
+        resources: the records of all kinds, stored or not; `objects` knows the stored ones.
+        authenticator: knows users by their tokens.
+        tls: TLS settings; None serves plain HTTP, for tests.
+        clock: for ages in Tables and times in options.
+        neighbours: what else there is to show.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        resources: Iterable[Resource],
+        *,
+        authenticator: Authenticator,
+        tls: ssl.SSLContext | None,
+        clock: Clock,
+        neighbours: Neighbours = NOBODY,
+    ) -> None:
+        routes = Routes(resources)
+        discovery = Discovery(routes, REVIEWS)
+        plane = Plane(objects, clock, _kinds(routes), neighbours.virtual, neighbours.logs, Shaper())
+        openapi = OpenApiPages(neighbours.openapi)
+        pages = Pages(routes, discovery, openapi=openapi, checks=neighbours.checks)
+        self._streams = Streams()
+        self._dispatcher = Dispatcher(plane, routes, pages=pages, streams=self._streams, authenticator=authenticator)
+        self._tls = tls
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port (which is chosen by the system where `port` is 0).
+
+        Raises:
+            UsageError: the address cannot be listened on.
+        """
+        listener = _listener(host, port)
+        server = web.Server(
+            self._respond,
+            handler_cancellation=True,
+            keepalive_timeout=KEEPALIVE_S,
+            max_line_size=LINE_MAX_BYTES,
+            max_field_size=LINE_MAX_BYTES,
+            access_log=None,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=STOP_TIMEOUT_S)
+        await self._runner.setup()
+        await web.SockSite(self._runner, listener, ssl_context=self._tls, backlog=BACKLOG).start()
+        bound: int = listener.getsockname()[1]
+        return bound
+
+    async def stop(self) -> None:
+        """End watches, let running requests finish, close. Does nothing if it was not started."""
+        await self._streams.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        exchange = Exchange(request, [])
+        try:
+            outcome = await self._dispatcher.respond(exchange)
+        except StatusError as error:
+            outcome = await _refusal(request, error)
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.path)
+            text = "This request caused the API server to fail. Look in its log for details."
+            outcome = await _refusal(request, refusals.internal(text))
+        return await _finished(exchange, outcome) if isinstance(outcome, Answer) else outcome
+
+
+async def _refusal(request: web.BaseRequest, error: StatusError) -> Answer:
+    return await answers.refusal(error, negotiation.refusal_form(request.headers.get("Accept", "")))
+
+
+async def _finished(exchange: Exchange, answer: Answer) -> web.Response:
+    request = exchange.request
+    headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers}
+    body = answer.body
+    if answer.content_type == "application/json" and _wants_indented(exchange):
+        body = answers.indented(body)
+    if len(body) > GZIP_MIN_BYTES and "gzip" in request.headers.get("Accept-Encoding", ""):
+        body = await asyncio.to_thread(_gzipped, body)
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    response = web.Response(body=body, status=answer.status, headers=headers)
+    for warning in dict.fromkeys(exchange.warnings):
+        response.headers.add("Warning", f"299 - {_quoted(warning)}")
+    return response
+
+
+def _wants_indented(exchange: Exchange) -> bool:
+    """Whether a person reads the answer: they say so, or use a browser or curl."""
+    asked = exchange.query.flag("pretty")
+    if asked is not None:
+        return asked
+    return exchange.request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
+
+
+def _gzipped(body: bytes) -> bytes:
+    packer = zlib.compressobj(1, wbits=31)
+    return packer.compress(body) + packer.flush()
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(character if character.isprintable() else " " for character in escaped) + '"'
+
+
+def _kinds(routes: Routes) -> Kinds:
+    """Every kind that a body may be."""
+    kinds: list[Kind] = [kind_of(served) for served in routes.all_resources()]
+    kinds += [scales.SCALE, *scales.OLD_SCALES, special.BINDING]
+    return {(kind.api_version, kind.kind): kind for kind in kinds}
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), backlog=BACKLOG)
+    except OverflowError as error:
+        raise UsageError(f"{port} is no port: it must be between 0 and 65535") from error
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(f"port {port} of {host} is in use: stop what uses it or choose another") from error
+        raise UsageError(f"cannot listen on port {port} of {host}: {error.strerror or error}") from error

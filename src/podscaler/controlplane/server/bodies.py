@@ -1,0 +1,221 @@
+"""Request bodies: read within limits, parsed by content type, decoded as what the path expects.
+
+Called by the handlers of writes and deletes. Nothing here defaults or validates; what comes out has only known fields,
+in the version that the client wrote.
+
+Source: the API server's decoder and its refusals (spec/api.md 2.9).
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from aiohttp import web
+
+from podscaler.api import decoding, json_text, protobuf, yaml_text
+from podscaler.api.decoding import Decoded, TypeMeta
+from podscaler.api.json_text import DecodeError
+from podscaler.api.resources import Object
+from podscaler.controlplane.server import refusals
+from podscaler.controlplane.server.negotiation import JSON, media_type
+from podscaler.controlplane.server.queries import FieldValidation
+from podscaler.errors import StatusError
+
+LIMIT_BYTES = 3 * 1024 * 1024
+READ_TIMEOUT_S = 60.0
+SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind in one version: what a body may be.
+
+    Attributes:
+        api_version: `apps/v1`, `v1`.
+        kind: `Deployment`.
+        message: the schema's name.
+    """
+
+    api_version: str
+    kind: str
+    message: str
+
+    @property
+    def version(self) -> str:
+        """`v1` of `apps/v1`."""
+        return self.api_version.rpartition("/")[2]
+
+    @property
+    def internal_name(self) -> str:
+        """How upstream names the versionless type in texts: `autoscaling.Scale`."""
+        group = self.api_version.rpartition("/")[0]
+        return f"{group.partition('.')[0] or 'core'}.{self.kind}"
+
+
+Kinds = Mapping[tuple[str, str], Kind]
+"""Every kind that can be decoded, by apiVersion and kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A decoded body.
+
+    Attributes:
+        obj: the object, in the version of `kind`.
+        kind: what the body says that it is (what was expected, where it says nothing).
+        warnings: what to tell the client about it.
+    """
+
+    obj: Object
+    kind: Kind
+    warnings: tuple[str, ...] = ()
+
+
+async def read(request: web.BaseRequest) -> bytes:
+    """The whole body.
+
+    Raises:
+        StatusError: 413 for too long a body, 408 for one that does not come.
+    """
+    if (request.content_length or 0) > LIMIT_BYTES:
+        raise refusals.too_large(LIMIT_BYTES)
+    if not request.body_exists:
+        return b""
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            return await _read_limited(request)
+    except TimeoutError:
+        raise StatusError("the body of the request did not arrive in time", code=408, reason="Timeout") from None
+
+
+async def _read_limited(request: web.BaseRequest) -> bytes:
+    chunks: list[bytes] = []
+    length = 0
+    async for chunk in request.content.iter_any():
+        length += len(chunk)
+        if length > LIMIT_BYTES:
+            raise refusals.too_large(LIMIT_BYTES)
+        chunks.append(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def decode(
+    body: bytes, content_type: str, expected: Kind, kinds: Kinds, *, validation: FieldValidation = "Warn"
+) -> Received:
+    """The object of a body that should be `expected`.
+
+    Raises:
+        StatusError: 400 for what cannot be decoded or is something else, 415 for an unknown content type.
+    """
+    opened = _opened(body, media_type(content_type) or JSON, expected)
+    kind = _kind_of(opened.meta, body, expected, kinds)
+    try:
+        decoded = opened.decode(kind.message)
+    except DecodeError as error:
+        raise _unusable(kind, expected, str(error)) from None
+    problems = decoded.problems
+    if problems and validation == "Strict":
+        raise _unusable(kind, expected, refusals.strict(problems))
+    if kind.kind != expected.kind:
+        source = f"{kind.version}.{kind.kind}"
+        text = f"converting ({source}) to ({expected.internal_name}): unknown conversion"
+        raise _unusable(kind, expected, text)
+    return Received(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
+
+
+def typed(decoded: Decoded, kind: Kind) -> Object:
+    """A decoded object that says of what kind it is, first of all."""
+    obj = {name: value for name, value in decoded.obj.items() if name not in ("kind", "apiVersion")}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
+
+
+def shown(problems: tuple[str, ...]) -> tuple[str, ...]:
+    """Problems as warnings: those of a YAML decoder come several in one text, and are told one by one."""
+    texts: list[str] = []
+    for problem in problems:
+        if problem.startswith("yaml: unmarshal errors:\n"):
+            texts += [line.strip() for line in problem.splitlines()[1:]]
+        else:
+            texts.append(problem)
+    return tuple(texts)
+
+
+def check_version(received: Received, expected: Kind) -> None:
+    """Refuse (400) an object of another version than the path's."""
+    if received.kind.api_version != expected.api_version:
+        raise refusals.bad_request(
+            f"the API version in the data ({received.kind.api_version}) does not match "
+            f"the expected API version ({expected.api_version})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A body whose syntax is right: what it says that it is, and how to decode it as a message."""
+
+    meta: TypeMeta
+    decode: Callable[[str], Decoded]
+
+
+def _opened(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
+    try:
+        match kind_of_body:
+            case "application/json":
+                return _opened_json(body)
+            case "application/yaml":
+                return _opened_yaml(body)
+            case "application/vnd.kubernetes.protobuf":
+                return _opened_protobuf(body, expected)
+            case _:
+                raise refusals.unsupported_body()
+    except DecodeError as error:
+        text = f"the object provided is unrecognized (must be of type {expected.kind}): {error}"
+        raise refusals.bad_request(f"{text} ({decoding.summary(body)})") from None
+
+
+def _opened_json(body: bytes) -> _Opened:
+    try:
+        value = json_text.parse(body)
+    except DecodeError as error:
+        raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
+    return _Opened(decoding.read_type_meta(value), partial(decoding.decode_value, value))
+
+
+def _opened_yaml(body: bytes) -> _Opened:
+    document = yaml_text.parse(body)
+    repeated = (document.duplicates_text(),) if document.duplicates else ()
+
+    def decode(message: str) -> Decoded:
+        decoded = decoding.decode_value(document.value, message)
+        return Decoded(decoded.obj, (*repeated, *decoded.problems))
+
+    return _Opened(decoding.read_type_meta(document.value), decode)
+
+
+def _opened_protobuf(body: bytes, expected: Kind) -> _Opened:
+    found = protobuf.decode(body, expected.message)
+    return _Opened(TypeMeta(found.api_version, found.kind), partial(decoding.decode_value, found.obj))
+
+
+def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
+    name = meta.kind or expected.kind
+    api_version = meta.api_version or expected.api_version
+    if (api_version, name) == (expected.api_version, expected.kind):
+        return expected
+    found = kinds.get((api_version, name))
+    if found is None:
+        if api_version.count("/") > 1:
+            text = f"couldn't get version/kind; json parse error: unexpected GroupVersion string: {api_version}"
+            recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
+            raise refusals.bad_request(f"{recognized} ({decoding.summary(body)})")
+        unknown = Kind(api_version, name, "")
+        text = f'no kind "{name}" is registered for version "{api_version}" {SCHEME}'
+        raise _unusable(unknown, expected, text)
+    return found
+
+
+def _unusable(kind: Kind, expected: Kind, text: str) -> StatusError:
+    return refusals.bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {text}'
+    )

@@ -1,0 +1,74 @@
+"""One request to a resource, and what handlers work with.
+
+`app` makes both; every handler is a function of the two.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from podscaler.clock import Clock
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.registry import PodLogs, VirtualObjects
+from podscaler.controlplane.server.bodies import Kind, Kinds
+from podscaler.controlplane.server.negotiation import Form
+from podscaler.controlplane.server.paths import ResourcePath
+from podscaler.controlplane.server.queries import Query
+from podscaler.controlplane.server.routes import Served
+from podscaler.controlplane.server.shapes import Shaper
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """What all requests share.
+
+    Attributes:
+        kinds: every kind that a body may be, by apiVersion and kind.
+        virtual: providers of objects that are not stored, by `Resource.key`.
+        logs: where containers' logs are read, None where no pods run.
+        shaper: makes bodies of answers.
+    """
+
+    objects: Objects
+    clock: Clock
+    kinds: Kinds
+    virtual: Mapping[str, VirtualObjects]
+    logs: PodLogs | None
+    shaper: Shaper
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a resource, authenticated, authorized and routed.
+
+    Attributes:
+        warnings: what to tell the client besides the answer, even if that is a refusal; handlers add to it.
+    """
+
+    request: web.BaseRequest
+    path: ResourcePath
+    query: Query
+    served: Served
+    form: Form
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The `Resource.key` of what is asked for."""
+        return self.served.resource.key
+
+    @property
+    def content_type(self) -> str:
+        """The `Content-Type` header, empty where there is none."""
+        return self.request.headers.get("Content-Type", "")
+
+    @property
+    def kind(self) -> Kind:
+        """The kind that the path is about."""
+        return kind_of(self.served)
+
+
+def kind_of(served: Served) -> Kind:
+    """The kind of a resource in the version served."""
+    return Kind(served.api_version, served.resource.kind, served.version.message)

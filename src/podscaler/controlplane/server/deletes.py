@@ -1,0 +1,66 @@
+"""DELETE of objects and collections.
+
+Called by `app`. Options come from the body or, where there is none, from the query.
+"""
+
+from podscaler.api.resources import Object
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.options import DeleteOptions
+from podscaler.controlplane.server import answers, bodies, names, queries, rendering
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.bodies import Kind
+from podscaler.controlplane.server.calls import Call, Plane
+
+OPTIONS = Kind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
+SHOWN_WHEN_GONE = frozenset({"pods", "services", "serviceaccounts"})
+"""Kinds whose DELETE answers with the object although it is gone, as upstream's does."""
+
+
+async def delete(plane: Plane, call: Call) -> Answer:
+    """Delete an object, or mark it for deletion.
+
+    Raises:
+        StatusError: 400, 404, 406, 409, 413, 415, 422.
+    """
+    path = call.path
+    names.check_in_path(path.name)
+    options = await _options(call)
+    done = await plane.objects.delete(call.key, path.namespace, path.name, options=options)
+    if done.gone and call.key not in SHOWN_WHEN_GONE:
+        return await answers.of(success(call, done.entry), call.form)
+    return await rendering.one(plane, call, done.entry)
+
+
+async def delete_collection(plane: Plane, call: Call) -> Answer:
+    """Delete everything that the selectors select.
+
+    Raises:
+        StatusError: 400, 406, 409, 413, 415, 422.
+    """
+    options = await _options(call)
+    which = queries.list_options(call.query)
+    found = await plane.objects.delete_collection(call.key, call.path.namespace, which=which, options=options)
+    return await rendering.page(plane, call, found)
+
+
+async def _options(call: Call) -> DeleteOptions:
+    body = await bodies.read(call.request)
+    if not body:
+        return queries.delete_options(call.query, {})
+    own_face = Kind(call.served.api_version, OPTIONS.kind, OPTIONS.message)
+    kinds = {(face.api_version, face.kind): face for face in (OPTIONS, own_face)}
+    received = bodies.decode(body, call.content_type, OPTIONS, kinds, validation="Ignore")
+    return queries.delete_options(call.query, received.obj)
+
+
+def success(call: Call, entry: Entry) -> Object:
+    """The Status that says that an object is gone."""
+    resource = call.served.resource
+    details = {"name": entry.name, "group": resource.group, "kind": resource.plural, "uid": entry.uid}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }

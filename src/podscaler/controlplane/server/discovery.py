@@ -1,0 +1,182 @@
+"""What is served, told to clients: groups, versions, resources; one by one or all at once.
+
+Called by `app`, which keeps the documents until the routes change. Shapes are meta/v1 APIGroupList, APIResourceList
+and apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
+
+Source: the API concepts on discovery. As upstream does, aggregated documents leave group and version of a response's
+kind empty where they are the resource's own.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.controlplane.server.reviews import Review
+from podscaler.controlplane.server.routes import Routes, Served, Subresource
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One resource of a group and version, as discovery tells it."""
+
+    name: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    stored_as: str = ""
+    subresources: tuple[Subresource, ...] = ()
+
+
+class Discovery:
+    """The documents for what `routes` and `reviews` serve."""
+
+    def __init__(self, routes: Routes, reviews: Sequence[Review]) -> None:
+        self._routes = routes
+        self._reviews = reviews
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups, without the core group, in the order of preference."""
+        return list(dict.fromkeys((*self._routes.groups, *(review.group for review in self._reviews))))
+
+    def versions(self, group: str) -> list[str]:
+        """The versions of a group, preferred first; empty for a group that is not served."""
+        found = self._routes.versions(group)
+        if any(review.group == group for review in self._reviews) and "v1" not in found:
+            found.append("v1")
+        return found
+
+    def core_versions(self) -> Document:
+        """The answer of `/api`."""
+        return {"kind": "APIVersions", "versions": self.versions(""), "serverAddressByClientCIDRs": []}
+
+    def group_list(self) -> Document:
+        """The answer of `/apis`."""
+        groups = [self._group(group) for group in self.groups]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def group(self, group: str) -> Document:
+        """The answer of `/apis/GROUP`."""
+        return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+
+    def _group(self, group: str) -> Document:
+        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self.versions(group)]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def resource_list(self, group: str, version: str) -> Document:
+        """The answer of `/apis/GROUP/VERSION` and `/api/v1`."""
+        resources = [entry for listed in self._listed(group, version) for entry in _plain_entries(listed)]
+        return {
+            "kind": "APIResourceList",
+            **({"apiVersion": "v1"} if group else {}),
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": resources,
+        }
+
+    def aggregated(self, *, core: bool) -> Document:
+        """The aggregated answer of `/api` (`core`) and `/apis`."""
+        groups = [""] if core else self.groups
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": [self._aggregated_group(group) for group in groups],
+        }
+
+    def _aggregated_group(self, group: str) -> Document:
+        versions = [
+            {
+                "version": version,
+                "resources": [_aggregated_entry(listed) for listed in self._listed(group, version)],
+                "freshness": "Current",
+            }
+            for version in self.versions(group)
+        ]
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+    def _listed(self, group: str, version: str) -> Iterator[Listed]:
+        found = [_listed_resource(served) for served in self._routes.resources(group, version)]
+        if version == "v1":
+            found += [_listed_review(review) for review in self._reviews if review.group == group]
+        yield from sorted(found, key=lambda listed: listed.name)
+
+
+def _listed_resource(served: Served) -> Listed:
+    resource = served.resource
+    return Listed(
+        name=resource.plural,
+        singular=resource.singular,
+        kind=resource.kind,
+        namespaced=resource.namespaced,
+        verbs=served.verbs,
+        short_names=resource.short_names,
+        categories=resource.categories,
+        stored_as=f"{resource.group}/{resource.storage_version}/{resource.kind}" if resource.stored else "",
+        subresources=tuple(served.subresources[name] for name in sorted(served.subresources)),
+    )
+
+
+def _listed_review(review: Review) -> Listed:
+    return Listed(review.plural, review.singular, review.kind, review.namespaced, ("create",))
+
+
+def storage_version_hash(stored_as: str) -> str:
+    """The hash by which clients tell that a resource is stored in another version: of `group/version/kind`."""
+    return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
+
+
+def _plain_entries(listed: Listed) -> Iterator[Document]:
+    entry: Document = {
+        "name": listed.name,
+        "singularName": listed.singular,
+        "namespaced": listed.namespaced,
+        "kind": listed.kind,
+        "verbs": listed.verbs,
+    }
+    if listed.short_names:
+        entry["shortNames"] = listed.short_names
+    if listed.categories:
+        entry["categories"] = listed.categories
+    if listed.stored_as:
+        entry["storageVersionHash"] = storage_version_hash(listed.stored_as)
+    yield entry
+    for part in listed.subresources:
+        yield {
+            "name": f"{listed.name}/{part.name}",
+            "singularName": "",
+            "namespaced": listed.namespaced,
+            **({"group": part.group, "version": part.version} if part.group else {}),
+            "kind": part.kind,
+            "verbs": part.verbs,
+        }
+
+
+def _aggregated_entry(listed: Listed) -> Document:
+    entry: Document = {
+        "resource": listed.name,
+        "responseKind": {"group": "", "version": "", "kind": listed.kind},
+        "scope": "Namespaced" if listed.namespaced else "Cluster",
+        "singularResource": listed.singular,
+        "verbs": listed.verbs,
+    }
+    if listed.short_names:
+        entry["shortNames"] = listed.short_names
+    if listed.categories:
+        entry["categories"] = listed.categories
+    if listed.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": part.name,
+                "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
+                "verbs": part.verbs,
+            }
+            for part in listed.subresources
+        ]
+    return entry

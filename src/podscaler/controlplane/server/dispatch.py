@@ -1,0 +1,188 @@
+"""From a request to its handler: who asks, for what, in which form, and who answers.
+
+Called by `app` for every request. The order of refusals is upstream's: identity (401), rights (403), path (404),
+method (405), form (406); the rest is the handlers'.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from podscaler.controlplane.access import rules
+from podscaler.controlplane.access.rules import Attributes
+from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.access.users import User
+from podscaler.controlplane.server import (
+    answers,
+    bodies,
+    deletes,
+    negotiation,
+    patching,
+    paths,
+    pod_logs,
+    reads,
+    refusals,
+    scales,
+    special,
+    virtual,
+    writes,
+)
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.bodies import Kind
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.pages import Pages
+from podscaler.controlplane.server.paths import ResourcePath
+from podscaler.controlplane.server.queries import EMPTY, Query
+from podscaler.controlplane.server.reviews import REVIEWS, Review
+from podscaler.controlplane.server.routes import Routes, Served
+from podscaler.controlplane.server.streams import Streams
+
+Response = Answer | web.StreamResponse
+Handler = Callable[[Plane, Call], Awaitable[Response]]
+
+OBJECT: dict[str, Handler] = {
+    "GET": reads.get,
+    "PUT": writes.replace,
+    "PATCH": patching.patch,
+    "DELETE": deletes.delete,
+}
+COLLECTION: dict[str, Handler] = {"GET": reads.list_all, "POST": writes.create, "DELETE": deletes.delete_collection}
+SUBRESOURCES: dict[str, dict[str, Handler]] = {
+    "status": OBJECT,
+    "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},
+    "log": {"GET": pod_logs.get},
+    "binding": {"POST": special.bind},
+    "finalize": {"PUT": special.finalize},
+}
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request as far as it is understood; `warnings` go out with whatever answer there is."""
+
+    request: web.BaseRequest
+    warnings: list[str]
+    query: Query = EMPTY
+
+
+class Dispatcher:
+    """See the module."""
+
+    def __init__(
+        self, plane: Plane, routes: Routes, *, pages: Pages, streams: Streams, authenticator: Authenticator
+    ) -> None:
+        self._plane = plane
+        self._routes = routes
+        self._pages = pages
+        self._streams = streams
+        self._authenticator = authenticator
+
+    async def respond(self, exchange: Exchange) -> Response:
+        """Carry out a request.
+
+        Raises:
+            StatusError: every refusal.
+        """
+        request = exchange.request
+        user = self._authenticator.user_of(request.headers.get("Authorization", ""))
+        if user is None:
+            raise refusals.unauthorized()
+        path, query = paths.split(request.raw_path)
+        exchange.query = Query(query) if query else EMPTY
+        target = paths.parse(path)
+        if target is None:
+            rules.authorize(user, Attributes(request.method.lower(), path=path))
+            return await self._pages.answer(request, path, exchange.query)
+        rules.authorize(user, _attributes(request.method, target, exchange.query))
+        return await self._to_resource(exchange, target, user)
+
+    async def _to_resource(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
+        served = self._routes.find(target)
+        if served is None:
+            return await self._without_record(exchange, target, user)
+        request = exchange.request
+        methods = served.methods(target)
+        if not methods:
+            raise refusals.no_such_path()
+        if request.method not in methods:
+            raise refusals.method_not_allowed()
+        call = self._call(exchange, target, served)
+        if _is_watch(target, request.method, exchange.query) and served.resource.stored:
+            return await self._streams.watch(self._plane, call)
+        return await _handler(call)(self._plane, call)
+
+    def _call(self, exchange: Exchange, target: ResourcePath, served: Served) -> Call:
+        can_stream = exchange.request.method == "GET" and not target.name
+        accept = "" if target.subresource == "log" else exchange.request.headers.get("Accept", "")
+        form = negotiation.resource_form(accept, can_stream=can_stream)
+        return Call(exchange.request, target, exchange.query, served, form, exchange.warnings)
+
+    async def _without_record(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
+        """Paths of what is served but is no resource with a record: reviews and old bindings."""
+        review = _REVIEWS.get((target.group, target.version, target.resource))
+        if review is not None and not target.name and bool(target.namespace) == review.namespaced:
+            return await self._review(exchange, review, user)
+        if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
+            if exchange.request.method != "POST":
+                raise refusals.method_not_allowed()
+            pods = ResourcePath("", "v1", target.namespace, "pods", subresource="binding")
+            served = self._routes.find(pods)
+            if served is not None:
+                return await special.bind(self._plane, self._call(exchange, pods, served))
+        known = (group for group, _, _ in _REVIEWS)
+        if not self._routes.has_group(target.group) and target.group not in known:
+            return answers.NOT_FOUND_PAGE
+        raise refusals.no_such_path()
+
+    async def _review(self, exchange: Exchange, review: Review, user: User) -> Answer:
+        request = exchange.request
+        if request.method != "POST":
+            raise refusals.method_not_allowed()
+        form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
+        expected = Kind(f"{review.group}/v1", review.kind, review.message)
+        body = await bodies.read(request)
+        received = bodies.decode(body, request.headers.get("Content-Type", ""), expected, {})
+        exchange.warnings.extend(received.warnings)
+        obj = {**received.obj, "status": review.answer(received.obj, user, self._authenticator)}
+        obj.setdefault("metadata", {})
+        return await answers.of(obj, form, status=201)
+
+
+def _handler(call: Call) -> Handler:
+    method = call.request.method
+    if not call.served.resource.stored:
+        return virtual.get if call.path.name else virtual.list_all
+    if call.path.subresource:
+        return SUBRESOURCES[call.path.subresource][method]
+    return OBJECT[method] if call.path.name else COLLECTION[method]
+
+
+def _is_watch(target: ResourcePath, method: str, query: Query) -> bool:
+    if method != "GET":
+        return False
+    return target.watches or (not target.name and query is not EMPTY and bool(query.flag("watch")))
+
+
+def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
+    return Attributes(
+        _verb(method, target, query),
+        group=target.group,
+        resource=target.resource,
+        subresource=target.subresource,
+        namespace=target.namespace,
+        name=target.name,
+    )
+
+
+def _verb(method: str, target: ResourcePath, query: Query) -> str:
+    if method == "GET":
+        if _is_watch(target, method, query):
+            return "watch"
+        return "get" if target.name else "list"
+    if method == "DELETE":
+        return "delete" if target.name else "deletecollection"
+    return _VERBS.get(method, method.lower())

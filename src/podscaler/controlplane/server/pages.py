@@ -1,0 +1,159 @@
+"""Paths that are no resources: discovery, version, health, OpenAPI.
+
+Called by `app`. Documents are made when first asked for and kept, as bytes, until what is served changes.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from podscaler.api import json_text
+from podscaler.api.resources import Object
+from podscaler.controlplane.server import answers, health, negotiation, refusals
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.discovery import Discovery
+from podscaler.controlplane.server.health import Check
+from podscaler.controlplane.server.openapi_pages import OpenApiPages
+from podscaler.controlplane.server.queries import Query
+from podscaler.controlplane.server.routes import Routes
+
+VERSION: Object = {
+    "major": "1",
+    "minor": "37",
+    "gitVersion": "v1.37.0+podscaler",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
+"""What the server claims to be: clients choose features by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    body: bytes
+    etag: str
+
+
+class Pages:
+    """See the module.
+
+    Args:
+        routes: what is served.
+        discovery: the documents about it.
+        openapi: the OpenAPI documents.
+        checks: health checks by name.
+    """
+
+    def __init__(
+        self, routes: Routes, discovery: Discovery, *, openapi: OpenApiPages, checks: Mapping[str, Check]
+    ) -> None:
+        self._routes = routes
+        self._discovery = discovery
+        self._openapi = openapi
+        self._checks = checks
+        self._documents: dict[tuple[str, ...], _Document] = {}
+        self._generation = routes.generation
+
+    async def answer(self, request: web.BaseRequest, path: str, query: Query) -> Answer:
+        """The answer for a path that is no resource's; a page that says 404 for one that is nothing.
+
+        Raises:
+            StatusError: 404, 405, 406.
+        """
+        parts = path.strip("/").split("/")
+        match parts[0]:
+            case "":
+                return await self._json(request, ("",), lambda: {"paths": self._paths()})
+            case "api" | "apis":
+                return await self._discover(request, parts)
+            case "version":
+                _check_get(request)
+                return await self._json(request, ("version",), lambda: VERSION)
+            case "openapi":
+                return await self._openapi.answer(request, parts[1:]) or answers.NOT_FOUND_PAGE
+            case "healthz" | "livez" | "readyz":
+                return health.answer(path, query, self._checks) or answers.NOT_FOUND_PAGE
+            case _:
+                return answers.NOT_FOUND_PAGE
+
+    async def _discover(self, request: web.BaseRequest, parts: list[str]) -> Answer:
+        found = self._discovery
+        match parts:
+            case ["api"]:
+                return await self._aggregable(request, "api", found.core_versions)
+            case ["apis"]:
+                return await self._aggregable(request, "apis", found.group_list)
+            case ["api", version]:
+                return await self._resource_list(request, "", version)
+            case ["apis", group]:
+                if not found.versions(group):
+                    return answers.NOT_FOUND_PAGE
+                _check_get(request)
+                return await self._json(request, ("apis", group), lambda: found.group(group))
+            case ["apis", group, version]:
+                return await self._resource_list(request, group, version)
+            case _:
+                return answers.NOT_FOUND_PAGE
+
+    async def _resource_list(self, request: web.BaseRequest, group: str, version: str) -> Answer:
+        versions = self._discovery.versions(group)
+        if not versions:
+            return answers.NOT_FOUND_PAGE
+        if version not in versions:
+            raise refusals.no_such_path()
+        _check_get(request)
+        return await self._json(
+            request, ("resources", group, version), lambda: self._discovery.resource_list(group, version)
+        )
+
+    async def _aggregable(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> Answer:
+        form = negotiation.discovery_form(_accept(request), aggregates=True)
+        if form.shape != "discovery":
+            return await self._json(request, (name,), plain)
+        document = self._document((name, "aggregated"), lambda: self._discovery.aggregated(core=name == "api"))
+        return await _tagged(request, document, form)
+
+    async def _json(self, request: web.BaseRequest, key: tuple[str, ...], make: Callable[[], Object]) -> Answer:
+        form = negotiation.discovery_form(_accept(request), aggregates=False)
+        return await _tagged(request, self._document(key, make), form)
+
+    def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
+        if self._generation != self._routes.generation:
+            self._documents.clear()
+            self._generation = self._routes.generation
+        found = self._documents.get(key)
+        if found is None:
+            body = json_text.encode(make())
+            digest = hashlib.sha512(body).hexdigest().upper()
+            found = self._documents[key] = _Document(body, f'"{digest}"')
+        return found
+
+    def _paths(self) -> list[str]:
+        """The paths that the root lists."""
+        found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"}
+        found |= {f"/api/{version}" for version in self._discovery.versions("")}
+        for group in self._discovery.groups:
+            found.add(f"/apis/{group}")
+            found |= {f"/apis/{group}/{version}" for version in self._discovery.versions(group)}
+        return sorted(found)
+
+
+async def _tagged(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> Answer:
+    if request.headers.get("If-None-Match") == document.etag:
+        return Answer(b"", 304, headers={"ETag": document.etag})
+    answer = await answers.of_json(document.body, form)
+    return replace(answer, headers={"ETag": document.etag, "Vary": "Accept"})
+
+
+def _check_get(request: web.BaseRequest) -> None:
+    if request.method != "GET":
+        raise refusals.method_not_allowed()
+
+
+def _accept(request: web.BaseRequest) -> str:
+    return request.headers.get("Accept", "")

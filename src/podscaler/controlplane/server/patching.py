@@ -1,0 +1,197 @@
+"""PATCH of objects, their status and their scale.
+
+Called by `app`. A patch applies to the newest object in the version of the path, inside the store's read-change-write:
+a client sees a conflict only if its patch names a resourceVersion. What comes out is decoded, defaulted and turned into
+the storage version like any body.
+
+Source: the API server's patch handler and its refusals (golden update-hpa.jsonl).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from podscaler.api import decoding, json_text
+from podscaler.api import field as fields
+from podscaler.api.json_text import DecodeError, Repeated
+from podscaler.api.resources import Object, Version
+from podscaler.controlplane.options import UpdateOptions
+from podscaler.controlplane.patch import json_patch, merge, strategic, strategic_lists
+from podscaler.controlplane.server import bodies, names, queries, refusals, rendering, writes
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.bodies import Kind, Kinds
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.negotiation import media_type
+from podscaler.controlplane.server.patch_schema import MessageSchema
+from podscaler.controlplane.server.queries import FieldValidation
+from podscaler.errors import StatusError
+
+PatchType = Literal["json", "merge", "strategic"]
+
+TYPES: dict[str, PatchType] = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+}
+"""Server-side apply (`application/apply-patch+yaml`) will be a fourth; until then it is refused like an unknown one."""
+
+_MAP_TYPE = "map[string]interface {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A parsed patch document.
+
+    Attributes:
+        document: for `json` a list of operations, else an object.
+        problems: what a strict server does not like about it.
+    """
+
+    type: PatchType
+    document: Any
+    problems: tuple[str, ...] = ()
+
+    def applied(self, obj: Object, message: str) -> Object:
+        """`obj` (left as it is) as the patch changes it.
+
+        Raises:
+            StatusError: 413, 422, 500.
+        """
+        match self.type:
+            case "json":
+                patched: Object = json_patch.applied(obj, self.document)
+            case "merge":
+                patched = merge.merged(obj, self.document)
+            case "strategic":
+                patched = strategic.merged(obj, self.document, MessageSchema(message))
+        return patched
+
+    def shown(self, patched: Object) -> str:
+        """The value that refusals of the outcome show: what came out, or for strategic merge what went in."""
+        if self.type == "strategic":
+            return strategic_lists.go_text(self.document)
+        return json_text.encode(patched).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Patching:
+    """Applies a patch to an object in one version, inside the store's write; `warnings` gets what it has to say."""
+
+    patch: Patch
+    expected: Kind
+    kinds: Kinds
+    validation: FieldValidation
+    warnings: list[str]
+
+    def decoded(self, obj: Object) -> tuple[Object, Kind]:
+        """`obj` (in the expected version) patched and decoded, and the kind that it now says it is.
+
+        Raises:
+            StatusError: 413, 422, 500.
+        """
+        patched = self.patch.applied(obj, self.expected.message)
+        kind = self._kind(patched)
+        try:
+            decoded = decoding.decode_value(patched, kind.message)
+        except DecodeError as error:
+            raise self._refused(patched, str(error)) from None
+        problems = (*self.patch.problems, *decoded.problems)
+        if problems and self.validation == "Strict":
+            raise self._refused(patched, refusals.strict(problems))
+        if self.validation == "Warn":
+            self.warnings.extend(bodies.shown(problems))
+        return bodies.typed(decoded, kind), kind
+
+    def _kind(self, patched: Object) -> Kind:
+        name, version = patched.get("kind"), patched.get("apiVersion")
+        found = self.kinds.get((str(version), str(name)))
+        if found is None or found.kind != self.expected.kind:
+            raise self._refused(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
+        return found
+
+    def _refused(self, patched: Object, text: str) -> StatusError:
+        fault = fields.invalid("patch", self.patch.shown(patched), text)
+        return fields.refusal(group="", kind="", name="", errors=[fault])
+
+
+async def patch(plane: Plane, call: Call) -> Answer:
+    """Patch an object or its status.
+
+    Raises:
+        StatusError: 400, 404, 406, 409, 413, 415, 422, 500.
+    """
+    path = call.path
+    names.check_in_path(path.name)
+    options = queries.write_options(call.query, "PatchOptions")
+    parsed = await receive(call)
+    patching = Patching(parsed, call.kind, plane.kinds, options.field_validation, call.warnings)
+
+    def change(stored: Object) -> Object:
+        obj, kind = patching.decoded(call.served.version.from_storage(stored))
+        names.settle_namespace(obj, path.namespace)
+        return writes.to_storage(_version(call, kind), obj)
+
+    update = UpdateOptions(path.subresource, dry_run=options.dry_run)
+    entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
+    return await rendering.one(plane, call, entry)
+
+
+def _version(call: Call, kind: Kind) -> Version:
+    """The version that a patched object says it has: usually the path's, but a patch may change it."""
+    versions = call.served.resource.versions
+    return next((each for each in versions if each.message == kind.message), call.served.version)
+
+
+async def receive(call: Call) -> Patch:
+    """The request's body as a patch.
+
+    Raises:
+        StatusError: 400, 408, 413, 415.
+    """
+    patch_type = TYPES.get(media_type(call.content_type))
+    if patch_type is None:
+        raise refusals.unsupported_patch()
+    return parse(await bodies.read(call.request), patch_type)
+
+
+def parse(body: bytes, patch_type: PatchType) -> Patch:
+    """The patch of a body.
+
+    Raises:
+        StatusError: 400 for what is no patch of that type.
+    """
+    try:
+        value = json_text.parse(body)
+    except DecodeError:
+        raise refusals.bad_request("invalid JSON patch") from None
+    problems = tuple(f'duplicate field "{path}"' for path in _duplicates(value, ""))
+    if patch_type == "json":
+        operations = json_patch.parse(value)
+        return Patch(patch_type, json_text.plain(operations), (*problems, *json_patch.unknown_fields(operations)))
+    if not isinstance(value, dict):
+        raise _no_object(value, patch_type)
+    return Patch(patch_type, json_text.plain(value), problems)
+
+
+def _no_object(value: Any, patch_type: PatchType) -> StatusError:
+    if value is None:
+        return refusals.bad_request("invalid JSON patch")
+    text = f"json: cannot unmarshal {json_patch.json_type(value)} into Go value of type {_MAP_TYPE}"
+    return refusals.bad_request(f"error decoding patch: {text}" if patch_type == "merge" else text)
+
+
+def _duplicates(value: Any, path: str) -> list[str]:
+    """The paths of members that stand twice, in the order of the text."""
+    if isinstance(value, list):
+        return [found for index, item in enumerate(value) for found in _duplicates(item, f"{path}[{index}]")]
+    if not isinstance(value, dict):
+        return []
+    pairs = value.pairs if isinstance(value, Repeated) else value.items()
+    seen: set[str] = set()
+    result: list[str] = []
+    for key, item in pairs:
+        below = f"{path}.{key}" if path else key
+        if key in seen:
+            result.append(below)
+        seen.add(key)
+        result += _duplicates(item, below)
+    return list(dict.fromkeys(result))

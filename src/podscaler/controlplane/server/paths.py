@@ -1,0 +1,74 @@
+"""What a request's path names: a resource, an object of it, a subresource.
+
+Called by `app` once a request; pure. The path forms are
+
+    /api/v1/...            /apis/GROUP/VERSION/...
+    [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
+    watch/...              the old form of ?watch=true
+
+Source: the request paths of the Kubernetes API conventions. A namespace's own path (`namespaces/NS`, with `status` or
+`finalize`) names the namespace itself, and is also said to be in that namespace (authorization wants it so).
+"""
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePath:
+    """A path below a group and version; empty texts for parts that it does not have.
+
+    Attributes:
+        resource: the plural.
+        watches: the path has the old watch form.
+        has_rest: there are parts behind the subresource: no path of ours has.
+    """
+
+    group: str
+    version: str
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    watches: bool = False
+    has_rest: bool = False
+
+
+def split(raw_path: str) -> tuple[str, str]:
+    """The decoded path and the raw query of a request target; escaped slashes count as slashes, as upstream's do."""
+    path, _, query = raw_path.partition("?")
+    return (unquote(path) if "%" in path else path), query
+
+
+def parse(path: str) -> ResourcePath | None:
+    """What `path` (decoded) names, None where it is not below a group and version."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        return _resource("", parts[1], parts[2:])
+    if parts[0] == "apis" and len(parts) > 3:
+        return _resource(parts[1], parts[2], parts[3:])
+    return None
+
+
+def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
+    watches = parts[0] == "watch" and len(parts) > 1
+    if watches:
+        parts = parts[1:]
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and not (len(parts) == 3 and parts[2] in NAMESPACE_SUBRESOURCES):
+            parts = parts[2:]
+    padded = [*parts, "", ""]
+    return ResourcePath(
+        group,
+        version,
+        namespace=namespace,
+        resource=padded[0],
+        name=padded[1],
+        subresource=padded[2],
+        watches=watches,
+        has_rest=len(parts) > 3,
+    )

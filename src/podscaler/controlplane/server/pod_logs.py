@@ -1,0 +1,130 @@
+"""`GET .../pods/NAME/log`: a container's log as plain text, also as it grows.
+
+Called by `app`; the bytes come from the node's `PodLogs`.
+
+Source: core/v1 PodLogOptions, its defaulting of the container and its refusals.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from aiohttp import web
+
+from podscaler.api import field, timestamps
+from podscaler.api.field import FieldError
+from podscaler.api.resources import Object
+from podscaler.clock import NANOSECONDS
+from podscaler.controlplane.registry import LogOptions
+from podscaler.controlplane.server import names, refusals
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.queries import Query
+from podscaler.errors import StatusError
+
+WRITE_TIMEOUT_S = 30.0
+
+
+async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
+    """The log that the call asks for.
+
+    Raises:
+        StatusError: 400, 404, 422, 503, before anything was sent.
+    """
+    path = call.path
+    names.check_in_path(path.name)
+    pod = plane.objects.get(call.key, path.namespace, path.name).decode()
+    options = _options(call.query, pod, plane.clock.now_ns())
+    if plane.logs is None:
+        raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
+    chunks = plane.logs.stream(pod, options)
+    first = await anext(chunks, b"")  # a refusal comes with the first chunk, when a status can still be sent
+    if options.follow:
+        return await _followed(call.request, first, chunks)
+    rest = [chunk async for chunk in chunks]
+    return Answer(b"".join((first, *rest)), 200, "text/plain")
+
+
+async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
+    response.content_type = "text/plain"
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    await _write(response, first)
+    async for chunk in chunks:
+        await _write(response, chunk)
+    await response.write_eof()
+    return response
+
+
+async def _write(response: web.StreamResponse, chunk: bytes) -> None:
+    if chunk:
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
+            await response.write(chunk)
+
+
+def _options(query: Query, pod: Object, now_ns: int) -> LogOptions:
+    tail, limit = query.number("tailLines"), query.number("limitBytes")
+    since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
+    faults = _faults(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
+    if faults:
+        raise field.refusal(group="", kind="PodLogOptions", name=pod["metadata"]["name"], errors=faults)
+    return LogOptions(
+        container=_container(query.text("container"), pod),
+        follow=bool(query.flag("follow")),
+        previous=bool(query.flag("previous")),
+        timestamps=bool(query.flag("timestamps")),
+        tail_lines=tail,
+        since_ns=_since_ns(since_s, since_time, now_ns),
+        limit_bytes=limit,
+    )
+
+
+def _faults(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
+    faults = []
+    if tail is not None and tail < 0:
+        faults.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        faults.append(field.invalid("limitBytes", limit, "must be greater than 0"))
+    if since_s is not None and since_time:
+        faults.append(field.forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif since_s is not None and since_s < 1:
+        faults.append(field.invalid("sinceSeconds", since_s, "must be greater than 0"))
+    return faults
+
+
+def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
+    if since_time:
+        try:
+            return timestamps.to_ns(since_time)
+        except ValueError as error:
+            raise refusals.bad_request(f"sinceTime: {error}") from None
+    return None if since_s is None else now_ns - since_s * NANOSECONDS
+
+
+def _container(asked: str, pod: Object) -> str:
+    """The container asked for, or the pod's only one.
+
+    Raises:
+        StatusError: 400 where it does not exist, or has to be named.
+    """
+    spec = pod["spec"]
+    own = _names(spec.get("containers"))
+    initial = _names(spec.get("initContainers"))
+    ephemeral = _names(spec.get("ephemeralContainers"))
+    name = pod["metadata"]["name"]
+    if asked:
+        if asked not in (*own, *initial, *ephemeral):
+            raise refusals.bad_request(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(own) == 1:
+        return own[0]
+    text = f"a container name must be specified for pod {name}, choose one of: [{' '.join(own)}]"
+    if initial:
+        text += f" or one of the init containers: [{' '.join(initial)}]"
+    if ephemeral:
+        text += f" or one of the ephemeral containers: [{' '.join(ephemeral)}]"
+    raise refusals.bad_request(text)
+
+
+def _names(containers: Sequence[Object] | None) -> list[str]:
+    return [container["name"] for container in containers or ()]

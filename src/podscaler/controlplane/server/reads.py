@@ -1,0 +1,32 @@
+"""GET of objects and lists.
+
+Called by `app`. They come from memory and cost a lookup; objects that are not stored are `virtual`'s.
+"""
+
+from podscaler.controlplane.server import names, queries, rendering
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.calls import Call, Plane
+
+
+async def get(plane: Plane, call: Call) -> Answer:
+    """One object.
+
+    Raises:
+        StatusError: 400, 404, 406, 500, 504.
+    """
+    path = call.path
+    names.check_in_path(path.name)
+    version = call.query.text("resourceVersion")
+    entry = plane.objects.get(call.key, path.namespace, path.name, resource_version=version)
+    return await rendering.one(plane, call, entry)
+
+
+async def list_all(plane: Plane, call: Call) -> Answer:
+    """The objects of a namespace, or of all.
+
+    Raises:
+        StatusError: 400, 406, 410, 422, 504.
+    """
+    options = queries.list_options(call.query)
+    found = plane.objects.list(call.key, call.path.namespace, options=options)
+    return await rendering.page(plane, call, found)

@@ -1,0 +1,95 @@
+"""Answers that hold objects: one, or a page of them, in the form that the client wants.
+
+Called by the handlers of reads, writes and deletes.
+"""
+
+import asyncio
+
+from podscaler.api import json_text
+from podscaler.api.resources import Object, Printer
+from podscaler.clock import Clock
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.listing import Page
+from podscaler.controlplane.server import answers, shapes
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.shapes import IncludeObject
+
+ROWS_A_TURN = 200
+"""How many rows of a Table are made before others get their turn on the event loop."""
+
+
+async def one(plane: Plane, call: Call, entry: Entry, *, status: int = 200, warnings: tuple[str, ...] = ()) -> Answer:
+    """An object.
+
+    Raises:
+        StatusError: 406 for a form that only lists have, 400 for a Table option that does not exist.
+    """
+    return await answers.of_json(one_body(plane, call, entry), call.form, status=status)
+
+
+def one_body(plane: Plane, call: Call, entry: Entry) -> bytes:
+    """The JSON of an object in the form that the client wants. Raises as `one`."""
+    shapes.check_single(call.served, call.form)
+    body = plane.shaper.body(call.served, entry)
+    if call.form.shape == "partial":
+        return shapes.partial(body, call.form.meta_version)
+    if call.form.shape == "table":
+        metadata = {"resourceVersion": str(entry.revision)} if entry.revision else {}
+        return _table(call, metadata, [table_row(plane, call, entry)])
+    return body
+
+
+async def page(plane: Plane, call: Call, found: Page) -> Answer:
+    """A list. Raises as `one`, with 406 for a form that only single objects have."""
+    shapes.check_list(call.served, call.form)
+    if call.form.shape == "table":
+        rows: list[Object] = []
+        for start in range(0, len(found.entries), ROWS_A_TURN):
+            rows += [table_row(plane, call, entry) for entry in found.entries[start : start + ROWS_A_TURN]]
+            await asyncio.sleep(0)
+        body = _table(call, shapes.list_metadata(found), rows)
+    elif call.form.shape == "partial_list":
+        bodies = [plane.shaper.body(call.served, entry) for entry in found.entries]
+        body = shapes.partial_list(bodies, found, call.form.meta_version)
+    else:
+        body = plane.shaper.list_body(call.served, found)
+    return await answers.of_json(body, call.form)
+
+
+def table_row(plane: Plane, call: Call, entry: Entry) -> Object:
+    """The row of an entry, with as much of the object as the query says."""
+    shown = shown_object(plane.shaper.body(call.served, entry), call)
+    return shapes.row(call.served.resource.printer, entry.decode(), now_ns=plane.clock.now_ns(), shown=shown)
+
+
+def shown_object(body: bytes, call: Call) -> bytes | None:
+    """What a row carries of its object (JSON), as the query says."""
+    wanted: IncludeObject = shapes.include_object(call.query.text("includeObject"))
+    if wanted == "None":
+        return None
+    return body if wanted == "Object" else shapes.partial(body, call.form.meta_version)
+
+
+def _table(call: Call, metadata: Object, rows: list[Object]) -> bytes:
+    return shapes.table(metadata, shapes.columns(call.served.resource.printer), rows, call.form.meta_version)
+
+
+async def plain_object(
+    call: Call, obj: Object, printer: Printer, *, clock: Clock, warnings: tuple[str, ...] = ()
+) -> Answer:
+    """An object that is no entry (a Scale), which is also its own storage form.
+
+    Raises:
+        StatusError: as `one`.
+    """
+    shapes.check_single(call.served, call.form)
+    body = json_text.encode(obj)
+    if call.form.shape == "partial":
+        body = shapes.partial(body, call.form.meta_version)
+    elif call.form.shape == "table":
+        version = obj["metadata"].get("resourceVersion")
+        row = shapes.row(printer, obj, now_ns=clock.now_ns(), shown=shown_object(body, call))
+        metadata = {"resourceVersion": version} if version else {}
+        body = shapes.table(metadata, shapes.columns(printer), [row], call.form.meta_version)
+    return await answers.of_json(body, call.form)

@@ -1,0 +1,189 @@
+"""How stored entries become what a client asked for: objects of a version, Tables, bare metadata, lists of them.
+
+Called by the handlers that answer with objects and by the watch streams. A plain object in its storage version is the
+stored bytes as they are; everything else is made once for each version and shape and kept for a while.
+
+Source: the API concepts on Table and PartialObjectMetadata.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from podscaler.api import json_text
+from podscaler.api.resources import Column, Object, Printer, Version
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.listing import Page
+from podscaler.controlplane.server import refusals
+from podscaler.controlplane.server.negotiation import Form
+from podscaler.controlplane.server.routes import Served
+
+IncludeObject = Literal["None", "Metadata", "Object"]
+MEMO_MAX_ENTRIES = 4096
+SAME = Version("", "").from_storage
+"""The conversion of a version that needs none: stored bytes can be sent as they are."""
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: msgspec.Raw
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+class Shaper:
+    """Makes bodies of answers out of entries; remembers the last few thousand that had to be converted."""
+
+    def __init__(self) -> None:
+        self._memo: OrderedDict[tuple[str, str, str, int], bytes] = OrderedDict()
+
+    def body(self, served: Served, entry: Entry) -> bytes:
+        """The object as JSON in the version served."""
+        if served.is_storage_version and served.version.from_storage is SAME:
+            return entry.body
+        if not entry.revision:
+            return encoded(served, entry.decode())
+        key = (served.api_version, entry.resource, entry.key, entry.revision)
+        known = self._memo.get(key)
+        if known is None:
+            known = self._memo[key] = encoded(served, entry.decode())
+            if len(self._memo) > MEMO_MAX_ENTRIES:
+                self._memo.popitem(last=False)
+        return known
+
+    def list_body(self, served: Served, page: Page) -> bytes:
+        """The objects of a page as a List in the version served; items carry no kind of their own, as upstream's."""
+        head = _list_head(f"{served.resource.kind}List", served.api_version, page)
+        prefixes = type_prefixes(served)
+        items = b",".join(_without_type(self.body(served, entry), prefixes) for entry in page.entries)
+        return head + b'"items":[' + items + b"]}"
+
+
+def converted(served: Served, obj: Object) -> Object:
+    """A stored object (changed in place) in the version served."""
+    return served.version.from_storage(obj)
+
+
+def encoded(served: Served, obj: Object) -> bytes:
+    """A stored object (changed in place) as JSON in the version served."""
+    return json_text.encode(converted(served, obj))
+
+
+def type_prefixes(served: Served) -> tuple[bytes, ...]:
+    """How the JSON of an object of this version begins: with kind and apiVersion, in either order."""
+    kind, version = f'"kind":"{served.resource.kind}"', f'"apiVersion":"{served.api_version}"'
+    return (f"{{{kind},{version},".encode(), f"{{{version},{kind},".encode())
+
+
+def _without_type(body: bytes, prefixes: tuple[bytes, ...]) -> bytes:
+    for prefix in prefixes:
+        if body.startswith(prefix):
+            return b"{" + body[len(prefix) :]
+    return body
+
+
+def _list_head(kind: str, api_version: str, page: Page) -> bytes:
+    metadata = json_text.encode(list_metadata(page)).decode()
+    return f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},'.encode()
+
+
+def list_metadata(page: Page) -> Object:
+    """The ListMeta of a page; computed objects (revision 0) have no resourceVersion."""
+    metadata: Object = {"resourceVersion": str(page.revision)} if page.revision else {}
+    if page.continue_token:
+        metadata["continue"] = page.continue_token
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    return metadata
+
+
+def partial(body: bytes, meta_version: str) -> bytes:
+    """An object's JSON reduced to its metadata."""
+    metadata = bytes(_decode_head(body).metadata)
+    head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{meta_version}","metadata":'
+    return head.encode() + metadata + b"}"
+
+
+def partial_list(bodies: Sequence[bytes], page: Page, meta_version: str) -> bytes:
+    """Objects' JSON reduced to a list of metadata."""
+    head = _list_head("PartialObjectMetadataList", f"meta.k8s.io/{meta_version}", page)
+    return head + b'"items":[' + b",".join(partial(body, meta_version) for body in bodies) + b"]}"
+
+
+def check_single(served: Served, form: Form) -> None:
+    """Refuse (406) a form that one object cannot have."""
+    if form.shape == "partial_list":
+        go_type = f"*{_go_package(served)}.{served.resource.kind}"
+        raise refusals.wrong_shape(
+            f"you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"
+        )
+
+
+def check_list(served: Served, form: Form) -> None:
+    """Refuse (406) a form that a list cannot have."""
+    if form.shape == "partial":
+        go_type = f"*{_go_package(served)}.{served.resource.kind}List"
+        raise refusals.wrong_shape(
+            f"you requested PartialObjectMetadata, but the requested object is a list ({go_type})"
+        )
+
+
+def _go_package(served: Served) -> str:
+    return served.resource.group.partition(".")[0] or "core"
+
+
+def include_object(text: str) -> IncludeObject:
+    """What rows of a Table carry of their objects, from the query's text (Metadata where it says nothing).
+
+    Raises:
+        StatusError: 400 for anything else.
+    """
+    match text:
+        case "":
+            return "Metadata"
+        case "None" | "Metadata" | "Object":
+            return text
+        case _:
+            raise refusals.bad_request(f'unrecognized includeObject value: "{text}"')
+
+
+def columns(printer: Printer) -> list[Object]:
+    """The column definitions of a Table."""
+    return [_column(column) for column in printer.columns]
+
+
+def _column(column: Column) -> Object:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def row(printer: Printer, obj: Object, *, now_ns: int, shown: bytes | None) -> Object:
+    """One row of a Table.
+
+    Args:
+        printer: how the kind looks.
+        obj: the object in its storage version.
+        now_ns: for ages.
+        shown: what the row carries of the object, as JSON.
+    """
+    return {"cells": printer.row(obj, now_ns), "object": None if shown is None else msgspec.Raw(shown)}
+
+
+def table(metadata: Object, definitions: list[Object] | None, rows: list[Object], meta_version: str) -> bytes:
+    """A Table as JSON."""
+    return json_text.encode(
+        {
+            "kind": "Table",
+            "apiVersion": f"meta.k8s.io/{meta_version}",
+            "metadata": metadata,
+            "columnDefinitions": definitions,
+            "rows": rows,
+        }
+    )

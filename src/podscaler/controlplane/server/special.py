@@ -1,0 +1,67 @@
+"""Subresources that only one kind has, apart from logs: binding a pod to a node, finalizing a namespace.
+
+Called by `app`.
+"""
+
+from podscaler.api.resources import Object
+from podscaler.controlplane import refusals as object_refusals
+from podscaler.controlplane.options import UpdateOptions
+from podscaler.controlplane.server import answers, bodies, names, queries, refusals, rendering, writes
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.bodies import Kind
+from podscaler.controlplane.server.calls import Call, Plane
+
+BINDING = Kind("v1", "Binding", "core/v1.Binding")
+CREATED: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+async def bind(plane: Plane, call: Call) -> Answer:
+    """Bind a pod (of the path, or of the body's name) to the node that the body names.
+
+    Raises:
+        StatusError: 400, 404, 409 (bound already), 413, 415.
+    """
+    options = queries.write_options(call.query, "CreateOptions")
+    body = await bodies.read(call.request)
+    validation = options.field_validation
+    binding = bodies.decode(body, call.content_type, BINDING, plane.kinds, validation=validation).obj
+    names.settle_namespace(binding, call.path.namespace)
+    name = call.path.name or binding["metadata"].get("name", "")
+    node = (binding.get("target") or {}).get("name", "")
+    if not node:
+        raise refusals.bad_request("target.name: Required value")
+    resource = plane.objects.resource("pods")
+
+    def change(pod: Object) -> Object:
+        if pod["spec"].get("nodeName"):
+            why = f"pod {name} is already assigned to node {pod['spec']['nodeName']!r}".replace("'", '"')
+            raise object_refusals.conflict(resource, name, why)
+        pod["spec"]["nodeName"] = node
+        return pod
+
+    update = UpdateOptions("binding", dry_run=options.dry_run)
+    await plane.objects.update("pods", call.path.namespace, name, change, options=update)
+    return await answers.of(CREATED, call.form, status=201)
+
+
+async def finalize(plane: Plane, call: Call) -> Answer:
+    """Replace the finalizers in a namespace's spec.
+
+    Raises:
+        StatusError: 400, 404, 409, 413, 415, 422.
+    """
+    path = call.path
+    options = queries.write_options(call.query, "UpdateOptions")
+    received = await writes.receive(plane, call, options)
+    names.settle_namespace(received.obj, "")
+    names.check_name(received.obj, path.name)
+    wanted = writes.to_storage(call.served.version, received.obj)
+    update = UpdateOptions("finalize", writes.preconditions_of(wanted), options.dry_run)
+
+    def change(stored: Object) -> Object:
+        stored["spec"] = wanted.get("spec") or {}
+        stored["metadata"]["resourceVersion"] = wanted["metadata"].get("resourceVersion", "")
+        return stored
+
+    entry = await plane.objects.update(call.key, "", path.name, change, options=update)
+    return await rendering.one(plane, call, entry)

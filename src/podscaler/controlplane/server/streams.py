@@ -1,0 +1,238 @@
+"""Watches over HTTP: JSON frames, one a line, until the client leaves or the time is up.
+
+Called by `app`, which cancels a handler whose client is gone. Frames are made once for each event and form, and shared
+by all watchers of that form; what came in one batch goes out in one write. A client that does not read is cut off.
+
+Source: the API concepts on watches and bookmarks; a watch whose history is gone gets a 200 and an ERROR event.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from random import Random
+
+from aiohttp import web
+
+from podscaler.api import json_text
+from podscaler.api.resources import Object
+from podscaler.controlplane.options import ListOptions
+from podscaler.controlplane.server import queries, refusals, rendering, shapes, zero_objects
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.watching import Batch, Notice, Subscription
+from podscaler.errors import StatusError
+
+TIMEOUT_MIN_S = 1800.0
+BOOKMARK_PERIOD_S = 60.0
+WRITE_TIMEOUT_S = 30.0
+WRITE_MAX_BYTES = 1 << 20
+"""A batch's frames are written in pieces of about this size, so that a write that makes progress is not cut off."""
+
+
+class Streams:
+    """The watches that are open now."""
+
+    def __init__(self, random: Random | None = None) -> None:
+        self._open: set[asyncio.Task[object]] = set()
+        self._random = random or Random()
+        self._is_stopping = False
+
+    async def watch(self, plane: Plane, call: Call) -> web.StreamResponse:
+        """Stream the changes that the call asks for; returns when the stream has ended.
+
+        Raises:
+            StatusError: 400, 406, 422, 500, before anything was sent.
+        """
+        if call.form.encoding != "json":
+            raise refusals.none_acceptable(can_stream=True)
+        options = queries.stream_options(call.query)
+        timeout_s = options.timeout_s or TIMEOUT_MIN_S * (1 + self._random.random())
+        shapes.include_object(call.query.text("includeObject"))
+        selected = _selected(call)
+        frames = _Frames(plane, call, selected, bookmarks=options.bookmarks)
+        stream = _Stream(call.request, frames)
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await stream.run(_subscribe(plane, call, selected), timeout_s)
+        except asyncio.CancelledError:
+            if not self._is_stopping:
+                raise
+            task.uncancel()
+        finally:
+            self._open.discard(task)
+        return await stream.end()
+
+    async def stop(self) -> None:
+        """End every watch as if its time were up."""
+        self._is_stopping = True
+        waiting = list(self._open)
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting, timeout=WRITE_TIMEOUT_S)
+
+
+def _selected(call: Call) -> ListOptions:
+    """What is watched; the old path form for one object selects it by name."""
+    options = queries.list_options(call.query)
+    if not call.path.name:
+        return options
+    by_name = f"metadata.name={call.path.name}"
+    texts = (by_name, options.field_selector) if options.field_selector else (by_name,)
+    return replace(options, field_selector=",".join(texts))
+
+
+def _subscribe(plane: Plane, call: Call, options: ListOptions) -> Subscription | StatusError:
+    """The watch, or the refusal that is told as an event."""
+    try:
+        return plane.objects.watch(call.key, call.path.namespace, options=options)
+    except StatusError as error:
+        if error.code != 410:
+            raise
+        return error
+
+
+class _Stream:
+    """One response that grows."""
+
+    def __init__(self, request: web.BaseRequest, frames: "_Frames") -> None:
+        self._request = request
+        self._frames = frames
+        self._response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
+        self._response.content_type = "application/json"
+
+    async def run(self, source: Subscription | StatusError, timeout_s: float) -> None:
+        """Write what comes from `source` until the time is up or history is gone."""
+        self._response.enable_chunked_encoding()
+        await self._response.prepare(self._request)
+        if isinstance(source, StatusError):
+            await self._write(self._frames.failure(source))
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._follow(source)
+        except TimeoutError:
+            await self._write(self._frames.bookmark(source.revision))
+        except StatusError as error:
+            await self._write(self._frames.failure(error))
+
+    async def _follow(self, source: Subscription) -> None:
+        async for batch in _batches(source):
+            if batch is None:
+                await self._write(self._frames.bookmark(source.revision))
+            else:
+                for piece in self._frames.pieces(batch):
+                    await self._write(piece)
+
+    async def end(self) -> web.StreamResponse:
+        """Finish the response."""
+        await self._response.write_eof()
+        return self._response
+
+    async def _write(self, data: bytes) -> None:
+        if not data:
+            return
+        writing = asyncio.timeout(WRITE_TIMEOUT_S)
+        try:
+            async with writing:
+                await self._response.write(data)
+        except TimeoutError:
+            if writing.expired() and self._request.transport is not None:
+                self._request.transport.abort()
+            raise
+
+
+async def _batches(source: Subscription) -> AsyncIterator[Batch | None]:
+    """The batches of a subscription, and None where it is time for a bookmark."""
+    loop = asyncio.get_running_loop()
+    next_bookmark_at = loop.time() + BOOKMARK_PERIOD_S
+    while True:
+        waiting = asyncio.timeout_at(next_bookmark_at)
+        try:
+            async with waiting:
+                batch = await source.batch()
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            next_bookmark_at = loop.time() + BOOKMARK_PERIOD_S
+            yield None
+        else:
+            yield batch
+
+
+class _Frames:
+    """How notices of one watch look: version, shape, Table columns in the first frame only."""
+
+    def __init__(self, plane: Plane, call: Call, options: ListOptions, *, bookmarks: bool) -> None:
+        self._plane = plane
+        self._call = call
+        self._sends_bookmarks = bookmarks
+        self._marks_initial = bookmarks and bool(options.send_initial_events)
+        self._columns: list[Object] | None = shapes.columns(call.served.resource.printer)
+
+    def pieces(self, batch: Batch) -> list[bytes]:
+        """The frames of a batch, joined into pieces to be written."""
+        frames = [self._frame(notice) for notice in batch.notices]
+        if batch.initial_done and self._marks_initial:
+            frames.append(self._bookmark(batch.revision, {"k8s.io/initial-events-end": "true"}))
+        pieces: list[bytes] = []
+        waiting: list[bytes] = []
+        size_bytes = 0
+        for frame in frames:
+            waiting.append(frame)
+            size_bytes += len(frame)
+            if size_bytes >= WRITE_MAX_BYTES:
+                pieces.append(b"".join(waiting))
+                waiting, size_bytes = [], 0
+        return [*pieces, b"".join(waiting)]
+
+    def bookmark(self, revision: int) -> bytes:
+        """A bookmark, nothing where the client does not want them."""
+        return self._bookmark(revision, {}) if self._sends_bookmarks else b""
+
+    def failure(self, error: StatusError) -> bytes:
+        """An ERROR event."""
+        return _frame("ERROR", json_text.encode(error.to_status()))
+
+    def _frame(self, notice: Notice) -> bytes:
+        form = self._call.form
+        if form.shape == "table":
+            return _frame(notice.type, self._table_of(notice))
+        return notice.encoded((self._call.served.api_version, form.shape, form.meta_version), self._encode)
+
+    def _encode(self, notice: Notice) -> bytes:
+        body = self._plane.shaper.body(self._call.served, notice.entry)
+        if self._call.form.shape != "object":
+            body = shapes.partial(body, self._call.form.meta_version)
+        return _frame(notice.type, body)
+
+    def _table_of(self, notice: Notice) -> bytes:
+        row = rendering.table_row(self._plane, self._call, notice.entry)
+        return self._table({"resourceVersion": str(notice.entry.revision)}, [row])
+
+    def _table(self, metadata: Object, rows: list[Object]) -> bytes:
+        columns, self._columns = self._columns, None
+        return shapes.table(metadata, columns, rows, self._call.form.meta_version)
+
+    def _bookmark(self, revision: int, annotations: Object) -> bytes:
+        metadata: Object = {"resourceVersion": str(revision)}
+        if annotations:
+            metadata["annotations"] = annotations
+        served, form = self._call.served, self._call.form
+        if form.shape == "object":
+            typed = {"kind": served.resource.kind, "apiVersion": served.api_version, "metadata": metadata}
+            return _frame("BOOKMARK", json_text.encode({**typed, **zero_objects.fields_of(served.version.message)}))
+        bare = {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"meta.k8s.io/{form.meta_version}",
+            "metadata": metadata,
+        }
+        if form.shape == "table":
+            rows = [{"cells": [], "object": bare}] if annotations else []
+            return _frame("BOOKMARK", self._table({"resourceVersion": str(revision)}, rows))
+        return _frame("BOOKMARK", json_text.encode(bare))
+
+
+def _frame(event_type: str, body: bytes) -> bytes:
+    return b'{"type":"' + event_type.encode() + b'","object":' + body + b"}\n"

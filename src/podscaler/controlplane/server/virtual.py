@@ -1,0 +1,65 @@
+"""Objects that are not stored but computed on demand, shown as if they were.
+
+Called by `app` for resources whose record says `stored=False`; read-only, without a resourceVersion.
+
+Source: what metrics-server answers for metrics.k8s.io.
+"""
+
+from podscaler.api.resources import Object
+from podscaler.controlplane import entries, selecting
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.listing import Page
+from podscaler.controlplane.registry import VirtualObjects
+from podscaler.controlplane.server import queries, rendering
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.errors import StatusError
+
+
+async def get(plane: Plane, call: Call) -> Answer:
+    """One object.
+
+    Raises:
+        StatusError: 404, 406.
+    """
+    path = call.path
+    found = _provider(plane, call).get(path.namespace, path.name)
+    if found is None:
+        raise _not_found(call)
+    return await rendering.one(plane, call, _entry(call, found))
+
+
+async def list_all(plane: Plane, call: Call) -> Answer:
+    """The objects of a namespace, or of all, that the selectors select.
+
+    Raises:
+        StatusError: 400, 406.
+    """
+    options = queries.list_options(call.query)
+    selection = selecting.selection(call.served.resource, call.path.namespace, options)
+    found = [_entry(call, obj) for obj in _provider(plane, call).list(call.path.namespace)]
+    selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
+    return await rendering.page(plane, call, Page(selected, 0))
+
+
+def _provider(plane: Plane, call: Call) -> VirtualObjects:
+    provider = plane.virtual.get(call.key)
+    if provider is None:
+        text = "the server is currently unable to handle the request"
+        raise StatusError(text, code=503, reason="ServiceUnavailable", details={})
+    return provider
+
+
+def _entry(call: Call, obj: Object) -> Entry:
+    typed = {"kind": call.served.resource.kind, "apiVersion": call.served.api_version}
+    return entries.from_object(call.key, {**typed, **obj, **typed, "metadata": dict(obj["metadata"])}, 0)
+
+
+def _not_found(call: Call) -> StatusError:
+    """404 as metrics-server words it: the resource is named for the kind, the object by namespace and name."""
+    resource = call.served.resource
+    kind = resource.kind.lower()
+    name = entries.key_of(call.path.namespace, call.path.name)
+    text = f'{kind}.{resource.group} "{name}" not found'
+    details = {"name": name, "group": resource.group, "kind": kind}
+    return StatusError(text, code=404, reason="NotFound", details=details)

@@ -1,0 +1,70 @@
+"""POST and PUT of objects and their status.
+
+Called by `app`. The body is decoded in the version of the path, defaulted, turned into the storage version and handed
+to `objects`, where everything else is decided.
+"""
+
+from podscaler.api.resources import Object, Version
+from podscaler.controlplane.options import Preconditions, UpdateOptions
+from podscaler.controlplane.server import bodies, names, queries, rendering
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.bodies import Received
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.queries import WriteOptions
+
+
+async def create(plane: Plane, call: Call) -> Answer:
+    """Create an object.
+
+    Raises:
+        StatusError: 400, 403, 404, 406, 409, 413, 415, 422, 500.
+    """
+    options = queries.write_options(call.query, "CreateOptions")
+    received = await receive(plane, call, options)
+    names.settle_namespace(received.obj, call.path.namespace)
+    stored = to_storage(call.served.version, received.obj)
+    entry = await plane.objects.create(call.key, stored, dry_run=options.dry_run)
+    return await rendering.one(plane, call, entry, status=201)
+
+
+async def replace(plane: Plane, call: Call) -> Answer:
+    """Replace an object, or (by the path) its status.
+
+    Raises:
+        StatusError: 400, 404, 406, 409, 413, 415, 422, 500.
+    """
+    path = call.path
+    names.check_in_path(path.name)
+    options = queries.write_options(call.query, "UpdateOptions")
+    received = await receive(plane, call, options)
+    names.settle_namespace(received.obj, path.namespace)
+    names.check_name(received.obj, path.name)
+    wanted = to_storage(call.served.version, received.obj)
+    update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run)
+    entry = await plane.objects.update(call.key, path.namespace, path.name, lambda _stored: wanted, options=update)
+    return await rendering.one(plane, call, entry)
+
+
+async def receive(plane: Plane, call: Call, options: WriteOptions) -> Received:
+    """The request's body as an object of the path's kind and version.
+
+    Raises:
+        StatusError: 400, 408, 413, 415.
+    """
+    body = await bodies.read(call.request)
+    validation = options.field_validation
+    received = bodies.decode(body, call.content_type, call.kind, plane.kinds, validation=validation)
+    call.warnings.extend(received.warnings)
+    bodies.check_version(received, call.kind)
+    return received
+
+
+def to_storage(version: Version, obj: Object) -> Object:
+    """A decoded object (changed in place), defaulted and in the storage version."""
+    version.default(obj)
+    return version.to_storage(obj)
+
+
+def preconditions_of(obj: Object) -> Preconditions:
+    """What a PUT demands of the stored object: that it is the one that the client saw, if it says which."""
+    return Preconditions(uid=obj["metadata"].get("uid", ""))
