@@ -1,0 +1,60 @@
+"""The controller's own small HTTP server: /metrics, /healthz and /readyz.
+
+`podscaler controller` starts it on --metrics-bind-address. It tells nothing secret, and reads nothing from requests.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from podscaler.controller.telemetry import Telemetry
+from podscaler.errors import UsageError
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Endpoints:
+    """The server.
+
+    Args:
+        telemetry: what /metrics shows.
+        unready: the reasons why the controller is not ready; empty when it is.
+    """
+
+    def __init__(self, telemetry: Telemetry, unready: Callable[[], list[str]]) -> None:
+        self._telemetry = telemetry
+        self._unready = unready
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; the address (with the port that was free, if `port` is 0). Raises UsageError where that fails."""
+        application = web.Application(client_max_size=1024)
+        application.router.add_get("/metrics", self._metrics)
+        application.router.add_get("/healthz", self._healthz)
+        application.router.add_get("/readyz", self._readyz)
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, host, port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise UsageError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
+        bound = self._runner.addresses[0]
+        return f"{host}:{bound[1]}"
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        body = await asyncio.to_thread(self._telemetry.render)
+        return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        reasons = self._unready()
+        return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)

@@ -1,0 +1,73 @@
+"""Writing an autoscaler's status: only when it says something new, and always as the whole object.
+
+The reconciler calls `is_same` with what the autoscaler had, and `write` where that is not so.
+
+Source: decision.md 11.2.
+"""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.api import instants, quantity
+from podscaler.api.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
+from podscaler.kube import urls
+from podscaler.kube.client import Client
+
+QUANTITIES = frozenset({"value", "averageValue"})
+TIMES = frozenset({"lastScaleTime", "lastTransitionTime"})
+_ENCODER = msgspec.json.Encoder()
+
+
+class _WrittenMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct):
+    metadata: _WrittenMeta
+
+
+_WRITTEN = msgspec.json.Decoder(_Written)
+
+
+def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
+    """Whether two statuses mean the same: quantities by value, times as instants, nothing as an empty list or map."""
+    if before == after:
+        return True
+    if before.current_replicas != after.current_replicas or before.desired_replicas != after.desired_replicas:
+        return False
+    return bool(_means(msgspec.to_builtins(before)) == _means(msgspec.to_builtins(after)))
+
+
+def _means(value: Any, name: str = "") -> Any:
+    """A form of JSON-ready data that is equal where the meaning is."""
+    if isinstance(value, dict):
+        return {key: meaning for key in value if (meaning := _means(value[key], key)) not in ({}, [], None)}
+    if isinstance(value, list | tuple):
+        return [_means(item) for item in value]
+    if isinstance(value, str) and name in QUANTITIES:
+        return quantity.parse(value)
+    if isinstance(value, str) and name in TIMES:
+        return instants.parse(value)
+    return value
+
+
+async def write(client: Client, autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus) -> str:
+    """Put `status`; the resourceVersion that the object then has.
+
+    The body is the whole object with the resourceVersion that was read, so that a newer object refuses it. Raises
+    StatusError.
+    """
+    meta = autoscaler.metadata
+    body = msgspec.structs.replace(
+        autoscaler, kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", status=status
+    )
+    path = urls.group_version("autoscaling", "v2") + urls.path(
+        "namespaces", meta.namespace, "horizontalpodautoscalers", meta.name, "status"
+    )
+    subject = f"horizontalpodautoscalers.autoscaling {meta.name}"
+    answer = await client.put(path, _ENCODER.encode(body), subject=subject)
+    try:
+        return _WRITTEN.decode(answer).metadata.resource_version
+    except msgspec.DecodeError:
+        return ""

@@ -1,0 +1,66 @@
+"""The controller's HTTP endpoints."""
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import unused_port
+
+from podscaler.controller.serving import Endpoints
+from podscaler.controller.telemetry import Telemetry
+from podscaler.errors import UsageError
+from podscaler.testing import VirtualClock
+
+
+class World:
+    """Endpoints, and why they say that the controller is not ready."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.endpoints = Endpoints(Telemetry(VirtualClock()), lambda: self.reasons)
+        self.address = ""
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.address}{path}") as response:
+            return response.status, await response.text()
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """Endpoints that listen on a free port."""
+    made = World()
+    made.address = await made.endpoints.start("127.0.0.1", 0)
+    yield made
+    await made.endpoints.stop()
+
+
+async def test_health_and_readiness(world: World) -> None:
+    """/healthz says that the process lives; /readyz whether it works, with the reasons why not."""
+    world.reasons = ["pods: not listed yet"]
+    answers = [await world.get(path) for path in ("/healthz", "/readyz")]
+    world.reasons = []
+    answers.append(await world.get("/readyz"))
+    assert answers == [(200, "ok"), (503, "pods: not listed yet\n"), (200, "ok")]
+
+
+async def test_metrics(world: World) -> None:
+    """/metrics is Prometheus' text format."""
+    status, text = await world.get("/metrics")
+    assert status == 200
+    assert "\nhorizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 0.0\n" in text
+
+
+async def test_a_port_in_use(world: World) -> None:
+    """An address that cannot be had is one sentence that names the flag."""
+    host, _, port = world.address.partition(":")
+    with pytest.raises(UsageError, match=f"^--metrics-bind-address {world.address}: .*in use"):
+        await Endpoints(Telemetry(VirtualClock()), list).start(host, int(port))
+
+
+async def test_stop_frees_the_port() -> None:
+    """After stop the port is free again."""
+    port = unused_port()
+    for _ in range(2):
+        world = World()
+        await world.endpoints.start("127.0.0.1", port)
+        await world.endpoints.stop()
