@@ -106,7 +106,7 @@ def for_message(name: str) -> Decode:
     if name in _UNIONS:
         return _union(name)
     message = schema.get_message(name)
-    return _list_of(name, "string") if message.list else _struct(message)
+    return _list_of("string", schema.go_name(name)) if message.list else _struct(message)
 
 
 def _struct(message: Message) -> _Struct:

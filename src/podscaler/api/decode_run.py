@@ -12,7 +12,7 @@ Source: the behaviour of encoding/json and sigs.k8s.io/json, measured (tests/con
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api import json_text
+from podscaler.api import quoting
 from podscaler.api.json_text import DecodeError, Number
 
 MAX_PROBLEMS = 100
@@ -72,7 +72,7 @@ class Run:
 
     def _problem(self, kind: str, key: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems[f"{kind} {json_text.quote(self._path(key))}"] = None
+            self.problems[f"{kind} {quoting.quoted(self._path(key))}"] = None
 
     def _path(self, key: str) -> str:
         path = ""

@@ -78,6 +78,8 @@ def _double(go_type: str) -> Decode:
 
 
 def _bytes(value: Any, run: Run) -> Any:
+    if type(value) is list:
+        return _byte_list(value, run)
     if type(value) is not str:
         run.mismatch(value, "[]uint8")
         return ABSENT
@@ -87,6 +89,15 @@ def _bytes(value: Any, run: Run) -> Any:
         if not run.error:
             run.error = f"illegal base64 data at input byte {_fault_index(value)}"
         return ABSENT
+
+
+def _byte_list(value: list[Any], run: Run) -> Any:
+    """Go also reads bytes from a list of small numbers."""
+    for item in value:
+        if type(item) is not int or not 0 <= item <= 255:
+            run.mismatch(item, "uint8", is_number=True)
+            return ABSENT
+    return base64.b64encode(bytes(value)).decode()
 
 
 def _decoded_base64(text: str) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api import json_text
+from podscaler.api import json_text, quoting
 from podscaler.errors import Cause, StatusError
 
 
@@ -66,7 +66,7 @@ def too_many(field: str, count: int, max_count: int) -> FieldError:
 
 
 def _shown(value: Any) -> str:
-    return json_text.quote(value) if isinstance(value, str) else json_text.encode(value).decode()
+    return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 
 def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:

@@ -15,8 +15,9 @@ import msgspec
 
 from podscaler.api import json_syntax
 
-MAX_DEPTH = 500
-"""Deeper nesting is refused. Differs: upstream's limit is 10,000; no object of the API comes near either."""
+MAX_DEPTH = 200
+"""Deeper nesting is refused. Differs: upstream's limit is 10,000; no object of the API comes near either,
+and Python's stack must hold several frames a level."""
 
 _INT64_DIGITS = 19
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -154,30 +155,3 @@ _ESCAPES = (
     ("\u2028".encode(), b"\\u2028"),
     ("\u2029".encode(), b"\\u2029"),
 )
-
-
-def quote(text: str) -> str:
-    """The text in double quotes as Go's strconv.Quote writes it."""
-    return f'"{"".join(_QUOTED.get(character) or _quoted(character) for character in text)}"'
-
-
-_QUOTED = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-
-
-def _quoted(character: str) -> str:
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -169,6 +169,31 @@ def get_message(name: str) -> Message:
     return message
 
 
+def messages_of(prefix: str) -> tuple[Message, ...]:
+    """All messages of a package (`apps/v1`), by name. Raises KeyError for an unknown prefix."""
+    package = _package(prefix)
+    if package is None:
+        raise KeyError(prefix)
+    return tuple(package.messages.values())
+
+
+_PACKAGES = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
+_OPTIONS = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"})
+
+
+def find_kind(api_version: str, kind: str) -> str | None:
+    """The message of a kind as clients name it (`apps/v1`, `Deployment`), None where the facts have none.
+
+    The options kinds exist in every group.
+    """
+    group, _, version = api_version.rpartition("/")
+    package = _PACKAGES.get(group) or group.partition(".")[0] or "core"
+    if kind in _OPTIONS or (not group and find_message(f"core/{version}.{kind}") is None):
+        package, version = "meta", "v1"
+    name = f"{package}/{version}.{kind}"
+    return name if find_message(name) else None
+
+
 @cache
 def find_field(message: str, name: str) -> Field | None:
     """The field with that JSON name (in the message itself or inlined into it), None where there is none."""

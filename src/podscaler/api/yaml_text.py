@@ -9,27 +9,34 @@ multiply the document without bound.
 Source: the behaviour of sigs.k8s.io/yaml (go-yaml v2 with libyaml's messages).
 """
 
+import base64
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
-from podscaler.api import json_text
+from podscaler.api import json_text, quoting
 from podscaler.api.json_text import DecodeError
 
-MAX_NODES = 1_000_000
-"""Nodes after following aliases; a body of the permitted size without aliases stays below it."""
+SPARE_NODES = 10_000
+"""How many nodes aliases may add to as many as the body has bytes (without aliases there are fewer than bytes)."""
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"
+_TEXT = "text"
+_TAGGED: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+_Seen = dict[tuple[str, bool], None]
+"""The keys of a mapping so far: `1` and `"1"` are two keys to YAML."""
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)", re.ASCII)
-_FLOAT = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+][0-9]+)?", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NO_JSON = re.compile(r"([-+]?)(?:\.(inf|Inf|INF|nan|NaN|NAN))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +54,72 @@ class Document:
 def parse(body: bytes) -> Document:
     """The first document of a YAML text, None for an empty one. Raises DecodeError (`yaml: line 2: ...`)."""
     try:
-        loader = _LOADER(body)
-        try:
-            node = loader.get_node() if loader.check_node() else None
-        finally:
-            loader.dispose()
+        node = _first_document(body)
     except yaml.MarkedYAMLError as error:
         raise DecodeError(f"yaml: {_where(error)}{error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DecodeError(f"yaml: {getattr(error, 'reason', error)}") from None
-    except RecursionError:
-        raise DecodeError("yaml: exceeded max depth") from None
     if node is None:
         return Document(None)
-    builder = _Builder()
+    builder = _Builder(len(body) + SPARE_NODES)
     value = builder.value(node, 0)
     return Document(value, tuple(builder.duplicates))
+
+
+def _first_document(body: bytes) -> yaml.Node | None:
+    loader = _LOADER(body)
+    try:
+        for wanted in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
+            if not isinstance(loader.get_event(), wanted):
+                return None
+        return _Composer(loader).node(loader.get_event(), 0)
+    finally:
+        loader.dispose()
+
+
+class _Composer:
+    """Turns parser events into nodes, in Python: libyaml's bindings would run out of stack on deep nesting."""
+
+    def __init__(self, loader: Any) -> None:
+        self.next_event = loader.get_event
+        self.anchors: dict[str, yaml.Node | None] = {}
+
+    def node(self, event: yaml.Event, depth: int) -> yaml.Node:
+        if depth > json_text.MAX_DEPTH:
+            raise DecodeError("yaml: exceeded max depth")
+        if isinstance(event, yaml.AliasEvent):
+            return self.known(event.anchor or "")
+        anchor = getattr(event, "anchor", None)
+        if anchor:
+            self.anchors[anchor] = None
+        node = self.fresh(event, depth)
+        if anchor:
+            self.anchors[anchor] = node
+        return node
+
+    def known(self, anchor: str) -> yaml.Node:
+        if anchor not in self.anchors:
+            raise DecodeError(f"yaml: unknown anchor '{anchor}' referenced")
+        node = self.anchors[anchor]
+        if node is None:
+            raise DecodeError(f"yaml: anchor '{anchor}' value contains itself")
+        return node
+
+    def fresh(self, event: yaml.Event, depth: int) -> yaml.Node:
+        if isinstance(event, yaml.SequenceStartEvent):
+            return yaml.SequenceNode(_TEXT, self.items(yaml.SequenceEndEvent, depth))
+        if isinstance(event, yaml.MappingStartEvent):
+            flat = self.items(yaml.MappingEndEvent, depth)
+            return yaml.MappingNode(_TEXT, list(zip(flat[::2], flat[1::2], strict=True)))
+        scalar = cast("yaml.ScalarEvent", event)
+        tag = scalar.tag or (_PLAIN if scalar.implicit[0] else _TEXT)
+        return yaml.ScalarNode(tag, scalar.value, cast("yaml.Mark", scalar.start_mark))
+
+    def items(self, end: type[yaml.Event], depth: int) -> list[yaml.Node]:
+        found = []
+        while not isinstance(event := self.next_event(), end):
+            found.append(self.node(event, depth + 1))
+        return found
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
@@ -76,14 +133,12 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 class _Builder:
     """Turns nodes into data."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_nodes: int) -> None:
         self.duplicates: list[str] = []
-        self.nodes = 0
+        self.nodes_left = max_nodes
 
     def value(self, node: yaml.Node, depth: int) -> Any:
-        self.nodes += 1
-        if self.nodes > MAX_NODES:
-            raise DecodeError("yaml: document contains excessive aliasing")
+        self.count()
         if depth > json_text.MAX_DEPTH:
             raise DecodeError("yaml: exceeded max depth")
         if isinstance(node, yaml.MappingNode):
@@ -92,28 +147,41 @@ class _Builder:
             return [self.value(item, depth + 1) for item in node.value]
         return _scalar(node) if isinstance(node, yaml.ScalarNode) else None
 
+    def count(self) -> None:
+        self.nodes_left -= 1
+        if self.nodes_left < 0:
+            raise DecodeError("yaml: document contains excessive aliasing")
+
     def mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+        out: dict[str, Any] = {}
+        self.fill(out, {}, node, depth)
+        return out
+
+    def fill(self, out: dict[str, Any], seen: _Seen, node: yaml.MappingNode, depth: int) -> None:
+        """Add a mapping's pairs to `out` in order: a merge key that stands late wins, as upstream."""
         for key_node, value_node in node.value:
-            if key_node.tag == f"{_TAG}merge":
-                merged = self.merged(value_node, depth) | merged
+            if key_node.tag == _PLAIN and key_node.value == "<<":
+                self.merge(out, seen, value_node, depth)
                 continue
             key = _key(key_node)
-            if key in own:
-                line = key_node.start_mark.line + 1
-                self.duplicates.append(f"line {line}: key {json_text.quote(key)} already set in map")
-            own[key] = self.value(value_node, depth + 1)
-        return merged | own
+            identity = (key, key_node.tag == _PLAIN)
+            if identity in seen:
+                line = _line(key_node)
+                self.duplicates.append(f"line {line}: key {quoting.quoted(key)} already set in map")
+            seen[identity] = None
+            out[key] = self.value(value_node, depth + 1)
 
-    def merged(self, node: yaml.Node, depth: int) -> dict[str, Any]:
-        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        merged: dict[str, Any] = {}
+    def merge(self, out: dict[str, Any], seen: _Seen, node: yaml.Node, depth: int) -> None:
+        sources = reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]
         for source in sources:
             if not isinstance(source, yaml.MappingNode):
                 raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
-            merged = self.mapping(source, depth + 1) | merged
-        return merged
+            self.count()
+            self.fill(out, seen, source, depth + 1)
+
+
+def _line(node: yaml.Node) -> int:
+    return node.start_mark.line + 1 if node.start_mark else 1
 
 
 def _key(node: yaml.Node) -> str:
@@ -122,32 +190,48 @@ def _key(node: yaml.Node) -> str:
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    raise DecodeError(f"yaml: line {node.start_mark.line + 1}: this key cannot be the name of a field")
+    raise DecodeError(f"yaml: line {_line(node)}: this key cannot be the name of a field")
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
     text: str = node.value
-    if node.tag == f"{_TAG}str" and (node.style or _is_explicit(node)):
+    if node.tag == _PLAIN:
+        return _plain(text)
+    kind = node.tag.removeprefix(_TAG)
+    if kind == "binary":
+        return _binary(text)
+    wanted = _TAGGED.get(kind)
+    if wanted is None:
         return text
-    if node.tag == f"{_TAG}binary" or node.style:
-        return text
+    value = _plain(text)
+    if not isinstance(value, wanted):
+        raise DecodeError(f"yaml: cannot decode !!str `{text}` as a !!{kind}")
+    return value
+
+
+def _plain(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     number = _number(text)
     return text if number is None else number
 
 
-def _is_explicit(node: yaml.ScalarNode) -> bool:
-    """Whether a plain scalar was tagged `!!str`: its mark begins at the tag, before the text."""
-    return bool(node.end_mark.index - node.start_mark.index > len(node.value) + 1)
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode("utf-8", errors="replace")
+    except ValueError:
+        raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
 
 
 def _number(text: str) -> int | float | None:
     if _INTEGER.fullmatch(text):
         return _integer(text.replace("_", ""))
-    if _FLOAT.fullmatch(text):
-        number = float(text)
-        return json_text.plain_number(number) if abs(number) != float("inf") else None
+    if _FLOAT.fullmatch(text.replace("_", "")):
+        return json_text.plain_number(float(text.replace("_", "")))
+    if match := _NO_JSON.fullmatch(text):
+        sign, word = match.groups()
+        shown = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"
+        raise DecodeError(f"json: unsupported value: {shown}")
     return None
 
 

@@ -1,0 +1,76 @@
+"""Rules of protobuf bodies; kubectl's own are among the conformance tests."""
+
+import subprocess
+import sys
+
+import pytest
+
+from podscaler.api import protobuf
+from podscaler.api.decoding import DecodeError
+from podscaler.api.protobuf import Body
+
+POD = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "web", "creationTimestamp": "2024-01-01T00:00:00Z", "labels": {"a": "b"}},
+    "spec": {
+        "volumes": [{"name": "v", "configMap": {"name": "c", "optional": False}}],
+        "containers": [
+            {"name": "c", "livenessProbe": {"httpGet": {"port": "http"}}, "resources": {"limits": {"cpu": "1500m"}}}
+        ],
+    },
+}
+
+
+def test_a_body_is_an_envelope_with_the_kind():
+    """Four magic bytes, then the kind and the object in it; inlined parts stand in the parent again."""
+    body = protobuf.encode(POD, "core/v1.Pod")
+    read = protobuf.decode(body)
+    assert (body[:4], read.api_version, read.kind) == (b"k8s\x00", "v1", "Pod")
+    assert {"kind": "Pod", "apiVersion": "v1"} | read.obj == POD
+
+
+def test_a_kind_that_is_not_known_is_named_without_its_object():
+    """The server refuses it by name; what is in it is nobody's business."""
+    body = protobuf.encode({"kind": "Widget", "apiVersion": "example.com/v1"}, "core/v1.Pod")
+    assert protobuf.decode(body) == Body({}, "example.com/v1", "Widget")
+
+
+def test_an_envelope_without_kind_is_what_the_path_expects():
+    """As with JSON, a body need not say what it is."""
+    body = protobuf.encode({"metadata": {"name": "web"}}, "core/v1.Pod")
+    assert protobuf.decode(body, "core/v1.Pod") == Body({"metadata": {"name": "web"}}, "", "")
+    assert protobuf.decode(body) == Body({}, "", "")
+
+
+@pytest.mark.parametrize("body", [b"", b"nonsense", b"k8s", b"K8s\x00"], ids=repr)
+def test_a_body_without_the_magic_bytes_is_refused(body):
+    """The sentence is upstream's."""
+    with pytest.raises(DecodeError, match=r"expected prefix \[107 56 115 0\]"):
+        protobuf.decode(body)
+
+
+WHOLE = protobuf.encode(POD, "core/v1.Pod")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"k8s\x00\xff\xff", WHOLE[:-1], WHOLE[:-30], b"k8s\x00" + b"\x0a\x0b\x0a\x02v1\x12\x03Pod\x12\x02\x0a\x7f"],
+    ids=repr,
+)
+def test_broken_messages_are_refused(body):
+    """Truncated or malformed bytes are an error of the body."""
+    with pytest.raises(DecodeError, match="not a valid message"):
+        protobuf.decode(body)
+
+
+def test_text_that_is_not_utf8_is_replaced():
+    """As in Go's JSON, bytes that are no text become U+FFFD."""
+    body = protobuf.encode({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "ab__"}}, "core/v1.Pod")
+    assert protobuf.decode(body.replace(b"ab__", b"ab\xff\xfe")).obj["metadata"] == {"name": "ab\ufffd\ufffd"}
+
+
+def test_importing_costs_nothing():
+    """google.protobuf is loaded with the first body, not at start-up."""
+    code = "import sys, podscaler.api.protobuf; sys.exit('google.protobuf' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
