@@ -5,7 +5,7 @@ method (405), form (406); the rest is the handlers'.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
@@ -97,8 +97,22 @@ class Dispatcher:
         if target is None:
             rules.authorize(user, Attributes(request.method.lower(), path=path))
             return await self._pages.answer(request, path, exchange.query)
+        user = self._acting(user, request, target, exchange.query)
         rules.authorize(user, _attributes(request.method, target, exchange.query))
         return await self._to_resource(exchange, target, user)
+
+    def _acting(self, user: User, request: web.BaseRequest, target: ResourcePath, query: Query) -> User:
+        """Whom the request acts for: its user, or whom that may impersonate.
+
+        Raises:
+            StatusError: 403.
+        """
+        name = request.headers.get("Impersonate-User", "")
+        if not name:
+            return user
+        wanted = _attributes(request.method, target, query)
+        rules.authorize(user, replace(wanted, verb=f"impersonate-on:user-info:{wanted.verb}"))
+        return User(name, tuple(request.headers.getall("Impersonate-Group", ())))
 
     async def _to_resource(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
         served = self._routes.find(target)
@@ -173,7 +187,7 @@ def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
         group=target.group,
         resource=target.resource,
         subresource=target.subresource,
-        namespace=target.namespace,
+        namespace=target.name if target.resource == "namespaces" else target.namespace,
         name=target.name,
     )
 

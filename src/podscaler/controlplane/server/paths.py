@@ -6,8 +6,8 @@ Called by `app` once a request; pure. The path forms are
     [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
     watch/...              the old form of ?watch=true
 
-Source: the request paths of the Kubernetes API conventions. A namespace's own path (`namespaces/NS`, with `status` or
-`finalize`) names the namespace itself, and is also said to be in that namespace (authorization wants it so).
+Source: the request paths of the Kubernetes API conventions. A namespace's own path is `namespaces/NS`, also with
+`status` or `finalize`, which therefore are no resources.
 """
 
 from dataclasses import dataclass
@@ -57,10 +57,9 @@ def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
     if watches:
         parts = parts[1:]
     namespace = ""
-    if parts[0] == "namespaces" and len(parts) > 1:
+    if parts[0] == "namespaces" and len(parts) > 2 and not _is_of_namespace(parts):
         namespace = parts[1]
-        if len(parts) > 2 and not (len(parts) == 3 and parts[2] in NAMESPACE_SUBRESOURCES):
-            parts = parts[2:]
+        parts = parts[2:]
     padded = [*parts, "", ""]
     return ResourcePath(
         group,
@@ -72,3 +71,8 @@ def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
         watches=watches,
         has_rest=len(parts) > 3,
     )
+
+
+def _is_of_namespace(parts: list[str]) -> bool:
+    """Whether a path that begins with `namespaces/NS` goes on to a subresource of the namespace itself."""
+    return len(parts) == 3 and parts[2] in NAMESPACE_SUBRESOURCES

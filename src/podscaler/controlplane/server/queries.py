@@ -20,7 +20,7 @@ from podscaler.errors import StatusError
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 PARAMETERS_MAX = 1000
-FIELD_MANAGER_MAX_CHARACTERS = 128
+FIELD_MANAGER_MAX_BYTES = 128
 
 
 class Query:
@@ -171,11 +171,10 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
 
 def _manager_faults(manager: str) -> list[FieldError]:
     faults = []
-    if len(manager.encode()) > FIELD_MANAGER_MAX_CHARACTERS:
-        text = f"may not be more than {FIELD_MANAGER_MAX_CHARACTERS} bytes"
-        faults.append(FieldError("FieldValueTooLong", "fieldManager", f"Too long: {text}"))
+    if len(manager.encode()) > FIELD_MANAGER_MAX_BYTES:
+        faults.append(field.too_long("fieldManager", FIELD_MANAGER_MAX_BYTES))
     faults += [
-        field.invalid("fieldManager", manager, f"should only contain printable characters (at position {position})")
+        field.invalid("fieldManager", manager, f"invalid character U+{ord(character):04X} (at position {position})")
         for position, character in enumerate(manager)
         if not (character.isprintable() or character.isspace())
     ][:1]

@@ -95,7 +95,7 @@ class Served:
     def _is_in_scope(self, path: ResourcePath) -> bool:
         if self.resource.namespaced:
             return bool(path.namespace) or not path.name
-        return not path.namespace or self.resource.key == "namespaces"
+        return not path.namespace
 
 
 class Routes:

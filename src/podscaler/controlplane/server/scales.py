@@ -47,7 +47,7 @@ async def replace(plane: Plane, call: Call) -> Answer:
     wanted = received.obj
     names.settle_namespace(wanted, path.namespace)
     names.check_name(wanted, path.name)
-    update = UpdateOptions(path.subresource, writes.preconditions_of(wanted), options.dry_run)
+    update = UpdateOptions("", writes.preconditions_of(wanted), options.dry_run)
     scale = await plane.objects.update_scale(call.key, path.namespace, path.name, lambda _scale: wanted, options=update)
     return await _answer(plane, call, scale)
 
@@ -62,7 +62,7 @@ async def patch(plane: Plane, call: Call) -> Answer:
     names.check_in_path(path.name)
     options = queries.write_options(call.query, "PatchOptions")
     patching = Patching(await receive(call), SCALE, plane.kinds, options.field_validation, call.warnings)
-    update = UpdateOptions(path.subresource, dry_run=options.dry_run)
+    update = UpdateOptions(dry_run=options.dry_run)
 
     def change(scale: Object) -> Object:
         return patching.decoded(scale)[0]

@@ -37,15 +37,13 @@ class Shaper:
     """Makes bodies of answers out of entries; remembers the last few thousand that had to be converted."""
 
     def __init__(self) -> None:
-        self._memo: OrderedDict[tuple[str, str, str, int], bytes] = OrderedDict()
+        self._memo: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
 
     def body(self, served: Served, entry: Entry) -> bytes:
         """The object as JSON in the version served."""
         if served.is_storage_version and served.version.from_storage is SAME:
             return entry.body
-        if not entry.revision:
-            return encoded(served, entry.decode())
-        key = (served.api_version, entry.resource, entry.key, entry.revision)
+        key = (served.api_version, entry.body)
         known = self._memo.get(key)
         if known is None:
             known = self._memo[key] = encoded(served, entry.decode())
