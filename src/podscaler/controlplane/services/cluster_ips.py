@@ -1,7 +1,7 @@
 """The address controller: every Service that should have a clusterIP has one of this `up`'s block, and its node ports.
 
-`manager.Controllers` runs it in a `loop.ControlLoop`. An address that the block does not hold (an earlier run had another
-block, a user wrote one down) is replaced, keeping its place within the block where that is free.
+`manager.Controllers` runs it in a `loop.ControlLoop`. An address that the block does not hold (an earlier run had
+another block, a user wrote one down) is replaced, keeping its place within the block where that is free.
 
 Source: documentation of Service. Differs: upstream gives addresses out before a create returns, here they come moments
 later; types NodePort and LoadBalancer get node port numbers on which nothing listens.

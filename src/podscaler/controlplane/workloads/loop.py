@@ -14,7 +14,7 @@ Source: the pattern of client-go's informers and work queues.
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -140,16 +140,24 @@ class ControlLoop(Generic[K]):
         backoff: Backoff[str] = Backoff()
         while True:
             try:
-                async for change in self._registry.watch(watched.resource):
-                    for key in watched.keys(change):
-                        self._queue.add_after(key, watched.delay_s(key))
-                    backoff.succeeded(watched.resource)
+                await self._read(watched, backoff)
             except StatusError as error:
                 _log.info("%s: watch of %s starts anew: %s", self._reconciler.name, watched.resource, error.message)
             except Exception:
                 _log.exception("%s: watch of %s failed", self._reconciler.name, watched.resource)
             await self._clock.sleep(backoff.failed(watched.resource))
             self._queue_everything()
+
+    async def _read(self, watched: Watched[K], backoff: Backoff[str]) -> None:
+        changes = self._registry.watch(watched.resource)
+        try:
+            async for change in changes:
+                for key in watched.keys(change):
+                    self._queue.add_after(key, watched.delay_s(key))
+                backoff.succeeded(watched.resource)
+        finally:
+            if isinstance(changes, AsyncGenerator):
+                await changes.aclose()
 
     async def _work(self) -> None:
         while True:

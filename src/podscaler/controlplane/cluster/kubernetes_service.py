@@ -1,0 +1,87 @@
+"""The Service `kubernetes` in the namespace `default`: the API server's address for what runs in the cluster.
+
+`manager.Controllers` runs it in a `loop.ControlLoop`; there is one key. The Service has no selector: its slice names
+the address and port on which the API server listens in this run, and the Service proxy does the rest.
+
+Source: documentation ("Accessing the API from within a Pod"); upstream's API server makes both objects likewise.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.resources import Object
+from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.services import slices
+from podscaler.controlplane.services.balancer import Address
+from podscaler.controlplane.workloads import selection
+from podscaler.controlplane.workloads.loop import Watched
+
+SERVICES = "services"
+SLICES = "endpointslices.discovery.k8s.io"
+KEY = ("default", "kubernetes")
+PORT_NAME = "https"
+PORT = 443
+
+
+class KubernetesService:
+    """See the module.
+
+    Args:
+        server: IP address and port on which the API server listens.
+    """
+
+    name = "kubernetes-service-controller"
+
+    def __init__(self, registry: Registry, server: Address) -> None:
+        self._registry = registry
+        self._server = server
+
+    def watches(self) -> Sequence[Watched[selection.Key]]:
+        """The Service and its slice, in case somebody deletes or changes them."""
+        return [Watched(SERVICES, _own), Watched(SLICES, _own)]
+
+    def prime(self) -> Iterable[selection.Key]:
+        """The one key."""
+        return [KEY]
+
+    async def sync(self, key: selection.Key) -> float | None:
+        """Create or mend both objects."""
+        host, port = self._server
+        service = self._registry.find(SERVICES, *key)
+        if service is None:
+            await self._registry.create(SERVICES, _service(port))
+        elif service["spec"].get("ports") != (wanted := _service(port)["spec"]["ports"]):
+            await self._registry.update(SERVICES, {**service, "spec": {**service["spec"], "ports": wanted}})
+        one = self._registry.find(SLICES, *key)
+        if one is None:
+            await self._registry.create(SLICES, _slice(host, port))
+        elif (one.get("endpoints"), one.get("ports")) != ((new := _slice(host, port))["endpoints"], new["ports"]):
+            await self._registry.update(SLICES, {**one, "endpoints": new["endpoints"], "ports": new["ports"]})
+        return None
+
+    def report(self, key: selection.Key, error: Exception) -> None:
+        """Nothing more than the log."""
+
+
+def _own(change: Change) -> Iterable[selection.Key]:
+    return [KEY] if selection.key_of(change.object) == KEY else []
+
+
+def _service(port: int) -> Object:
+    metadata = {
+        "namespace": KEY[0],
+        "name": KEY[1],
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    }
+    ports = [{"name": PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": port}]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"type": "ClusterIP", "ports": ports}}
+
+
+def _slice(host: str, port: int) -> Object:
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"namespace": KEY[0], "name": KEY[1], "labels": {slices.SERVICE_NAME: KEY[1]}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+        "ports": [{"name": PORT_NAME, "protocol": "TCP", "port": port}],
+    }

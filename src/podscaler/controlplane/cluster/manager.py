@@ -1,0 +1,127 @@
+"""All controllers of the control plane, run together: what kube-controller-manager and kube-proxy are to a cluster.
+
+`podscaler up` makes one `Controllers` and runs it until it stops. No controller can take another one down: whatever one
+fails at is logged, told in events where a user can do something about it, and tried again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.resources import Resource
+from podscaler.clock import Clock
+from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
+from podscaler.controlplane.cluster.namespace_defaults import NamespaceDefaults
+from podscaler.controlplane.gc.collector import GarbageCollector
+from podscaler.controlplane.gc.event_expiry import EventExpiry
+from podscaler.controlplane.gc.finished_pods import FinishedPods
+from podscaler.controlplane.gc.namespace_deletion import NamespaceDeletion
+from podscaler.controlplane.registry import Registry
+from podscaler.controlplane.services.balancer import Address
+from podscaler.controlplane.services.cluster_ips import ClusterIPs, ServiceAddresses
+from podscaler.controlplane.services.endpointslices import EndpointSlices
+from podscaler.controlplane.services.listening import connection_limit
+from podscaler.controlplane.services.proxy import ServiceProxy
+from podscaler.controlplane.workloads.deployment import Deployments
+from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
+from podscaler.controlplane.workloads.replicaset import ReplicaSets
+
+ALL = frozenset(
+    {
+        "deployment-controller",
+        "endpoint-slice-controller",
+        "event-expiry",
+        "generic-garbage-collector",
+        "kubernetes-service-controller",
+        "namespace-controller",
+        "namespace-defaults-controller",
+        "pod-garbage-collector",
+        "replicaset-controller",
+        "service-address-controller",
+        "service-proxy",
+    }
+)
+WORKLOADS = frozenset(
+    {"deployment-controller", "replicaset-controller", "generic-garbage-collector", "namespace-controller"}
+)
+"""What `--without-workload-controllers` leaves to another controller manager."""
+_WORKERS = {"generic-garbage-collector": 20, "event-expiry": 1, "pod-garbage-collector": 1}
+_USUAL_WORKERS = 5
+_LONGEST_PAUSE_S = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What controllers must know of the `up` that they run in.
+
+    Attributes:
+        resources: the served kinds (`catalog.RESOURCES`).
+        addresses: where clusterIPs come from (`runtime.addresses.AddressBlock`).
+        ca_certificate: PEM text of the API server's CA.
+        server: IP address and port of the API server.
+    """
+
+    resources: tuple[Resource, ...]
+    addresses: ServiceAddresses
+    ca_certificate: str
+    server: Address
+
+
+class Controllers:
+    """See the module.
+
+    Args:
+        registry: the objects; `namespace_defaults.make_system_namespaces` has been awaited on it.
+        clock: time of day and waiting.
+        facts: about this `up`.
+        enabled: names of those to run, of `ALL`.
+    """
+
+    def __init__(self, registry: Registry, clock: Clock, facts: ClusterFacts, *, enabled: Iterable[str] = ALL) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._facts = facts
+        self._enabled = frozenset(enabled)
+        self._proxy = ServiceProxy(registry, clock, limit=connection_limit())
+        self._cluster_ips = ClusterIPs(registry, clock, facts.addresses)
+
+    async def run(self) -> None:
+        """Run all that are enabled until cancelled; connections through Services are reset then."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, make in self._makers().items():
+                    if name in self._enabled:
+                        group.create_task(self._keep_running(name, make), name=name)
+        finally:
+            self._proxy.close()
+
+    def _makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+        registry, clock, facts = self._registry, self._clock, self._facts
+        return {
+            "service-address-controller": lambda: self._cluster_ips,
+            "kubernetes-service-controller": lambda: KubernetesService(registry, facts.server),
+            "namespace-defaults-controller": lambda: NamespaceDefaults(registry, ca_certificate=facts.ca_certificate),
+            "service-proxy": lambda: self._proxy,
+            "endpoint-slice-controller": lambda: EndpointSlices(registry, clock),
+            "deployment-controller": lambda: Deployments(registry, clock),
+            "replicaset-controller": lambda: ReplicaSets(registry, clock),
+            "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
+            "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
+            "event-expiry": lambda: EventExpiry(registry, clock),
+            "pod-garbage-collector": lambda: FinishedPods(registry),
+        }
+
+    async def _keep_running(self, name: str, make: Callable[[], Reconciler[Any]]) -> None:
+        """A controller that fails as a whole (a defect) starts anew; only what is given out or open is remembered."""
+        backoff: Backoff[str] = Backoff(1.0, _LONGEST_PAUSE_S)
+        while True:
+            workers = _WORKERS.get(name, _USUAL_WORKERS)
+            try:
+                await ControlLoop(make(), self._registry, self._clock, workers=workers).run()
+            except Exception:
+                _log.exception("%s failed and starts anew", name)
+            await self._clock.sleep(backoff.failed(name))

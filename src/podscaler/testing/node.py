@@ -1,0 +1,85 @@
+"""A node for tests that has no processes: pods placed on it become ready after a while and stop when they are told to.
+
+Tests of controllers run it beside them on a registry (`open_registry`), in virtual time. It never fails on its own; a
+test that wants a pod to fail writes that status itself.
+"""
+
+import asyncio
+from itertools import count
+
+from podscaler.api.resources import Object
+from podscaler.clock import Clock, rfc3339
+from podscaler.controlplane.registry import Registry
+from podscaler.errors import StatusError
+
+PODS = "pods"
+
+
+class PlayedNode:
+    """See the module.
+
+    Args:
+        registry: the objects.
+        clock: when pods start and stop.
+        startup_s: from being seen to being ready; None for pods that run but never are.
+        stop_s: from being told to stop to being gone.
+    """
+
+    def __init__(self, registry: Registry, clock: Clock, *, startup_s: float | None = 0.0, stop_s: float = 0.0) -> None:
+        self.startup_s = startup_s
+        self.stop_s = stop_s
+        self._registry = registry
+        self._clock = clock
+        self._numbers = count(1)
+        self._starting: set[str] = set()
+        self._stopping: set[str] = set()
+
+    async def run(self) -> None:
+        """Play until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            async for change in self._registry.watch(PODS):
+                pod, uid = change.object, change.object["metadata"]["uid"]
+                if change.type == "DELETED":
+                    continue
+                if "deletionTimestamp" in pod["metadata"] and uid not in self._stopping:
+                    self._stopping.add(uid)
+                    group.create_task(self._stop(pod))
+                elif "deletionTimestamp" not in pod["metadata"] and uid not in self._starting:
+                    self._starting.add(uid)
+                    group.create_task(self._start(pod))
+
+    async def _start(self, pod: Object) -> None:
+        number = next(self._numbers)
+        status = {
+            "phase": "Running",
+            "podIP": (ip := f"127.9.{number // 250 + 1}.{number % 250 + 1}"),
+            "podIPs": [{"ip": ip}],
+            "startTime": rfc3339(self._clock.now_ns()),
+        }
+        try:
+            await self._registry.update(
+                PODS, {**pod, "spec": {**pod["spec"], "nodeName": "played"}}, subresource="binding"
+            )
+            await self._write(pod, {**status, "conditions": [self._ready("False")]})
+            if self.startup_s is not None:
+                await self._clock.sleep(self.startup_s)
+                await self._write(pod, {**status, "conditions": [self._ready("True")]})
+        except StatusError:
+            return  # the pod is gone, or going, already
+
+    async def _stop(self, pod: Object) -> None:
+        await self._clock.sleep(self.stop_s)
+        try:
+            await self._registry.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], grace_period_s=0)
+        except StatusError:
+            return  # somebody was faster
+
+    async def _write(self, pod: Object, status: Object) -> None:
+        def change(newest: Object) -> None:
+            newest["status"] = {**newest.get("status", {}), **status}
+
+        metadata = pod["metadata"]
+        await self._registry.mutate(PODS, metadata["namespace"], metadata["name"], change, subresource="status")
+
+    def _ready(self, status: str) -> Object:
+        return {"type": "Ready", "status": status, "lastTransitionTime": rfc3339(self._clock.now_ns())}
