@@ -56,7 +56,8 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
     if "deletionGracePeriodSeconds" not in metadata:
         _carry("deletionGracePeriodSeconds", metadata, stored)
     _carry("generation", metadata, stored)
-    if resource.strategy.has_generation and _spec_differs(resource, new, old):
+    counts = resource.strategy.has_generation and subresource not in resource.strategy.prepare_subresource_update
+    if counts and _spec_differs(resource, new, old):
         metadata["generation"] = stored.get("generation", 0) + 1
     _tidy(metadata)
 
