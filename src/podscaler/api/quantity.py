@@ -160,6 +160,10 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         scale = min(self.scale, other.scale)
         return self._at(scale) == other._at(scale)
 
+    def __ne__(self, other: object) -> bool:
+        # msgspec.Struct has a != of its own, which goes by identity.
+        return not self == other
+
     def __lt__(self, other: "Quantity") -> bool:
         scale = min(self.scale, other.scale)
         return self._at(scale) < other._at(scale)

@@ -223,6 +223,11 @@ def test_comparison(left: str, right: str, order: int) -> None:
     assert (a == b, hash(a) == hash(b)) == (order == 0, order == 0)
 
 
+def test_unequal_goes_by_value() -> None:
+    """`!=` is the reverse of `==`."""
+    assert [parse("1") != parse("1000m"), parse("1") != parse("2")] == [False, True]
+
+
 def test_comparison_with_another_type() -> None:
     """A quantity equals no number and no text."""
     assert parse("1") != "1"
