@@ -1,0 +1,182 @@
+"""Replays golden REST captures against a server: fills in requests, sends them, compares the answers.
+
+Called by test_golden_rest. Source of the form: tests/conformance/golden/README.md.
+"""
+
+import base64
+import http.client
+import json
+import random
+import re
+import threading
+import time
+import urllib.parse
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from golden_matching import Difference, Matcher, told_events
+
+CAPTURE = re.compile(r"\$\{(\d+):([^}]*)\}")
+TOKENS = {"admin": "admin-token", "viewer": "viewer-token", "invalid": "no-such-token", "none": ""}
+KEPT_HEADERS = ("Allow", "Retry-After")
+SETTLE_S = 0.25
+
+
+@dataclass
+class Reply:
+    """One answer: `content` is decoded JSON where it is JSON, else text."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    content: Any
+
+
+@dataclass
+class Replay:
+    """One case against the server on `port`, in a namespace of its own."""
+
+    port: int
+    case: dict[str, Any]
+    ident: str = field(default_factory=lambda: f"q{''.join(random.choices('bcdfghjkmnpqrstvwxz', k=6))}q")
+    matcher: Matcher = field(default_factory=Matcher)
+    bodies: list[Any] = field(default_factory=list)
+
+    def run(self) -> str:
+        """What the first difference is, empty where there is none."""
+        if self.case.get("namespace", True):
+            meta = {"name": f"ns-{self.ident}"}
+            self._call(
+                {"method": "POST", "path": "/api/v1/namespaces", "body": {"kind": "Namespace", "metadata": meta}}
+            )
+        for number, step in enumerate(self.case.get("steps") or [self.case]):
+            try:
+                self._run_step(step)
+            except Difference as difference:
+                request = step["request"]
+                return f"step {number} {request['method']} {request['path']} {difference}"
+        return ""
+
+    def _run_step(self, step: dict[str, Any]) -> None:
+        request = self._filled(step["request"])
+        by_name = step.get("compare") == "by-name"
+        if request.get("watch"):
+            self._watch(step, request)
+            return
+        reply = self._call(request)
+        self.bodies.append(reply.content)
+        self._check(step["response"], reply, project=step.get("project"), by_name=by_name)
+
+    def _check(self, wanted: dict[str, Any], reply: Reply, *, project: Any = None, by_name: bool = False) -> None:
+        content = reply.content
+        if wanted["status"] != reply.status:
+            raise Difference(f"(status): wanted {wanted['status']}, got {reply.status} {json.dumps(content)[:300]}")
+        self._check_headers(wanted.get("headers", {}), reply.headers)
+        if isinstance(project, list):
+            content = {pointer: _at(content, pointer) for pointer in project}
+        elif project:
+            content = _at(content, project)
+        expected = wanted.get("body", wanted.get("text"))
+        if expected is not None:
+            self.matcher.match(self._filled_back(expected), content, by_name=by_name)
+
+    def _check_headers(self, wanted: dict[str, Any], got: http.client.HTTPMessage) -> None:
+        media_type = wanted.get("Content-Type", "").partition(";")[0]
+        if "Content-Type" in wanted and got.get_content_type() != media_type:
+            raise Difference(f"(Content-Type): wanted {media_type}, got {got.get_content_type()}")
+        warnings = self._filled_back(wanted.get("Warning", []))
+        self.matcher.match(warnings, got.get_all("Warning") or [], "(Warning)")
+        for name in KEPT_HEADERS:
+            if name in wanted:
+                self.matcher.match(wanted[name], got.get(name), f"({name})")
+
+    def _watch(self, step: dict[str, Any], request: dict[str, Any]) -> None:
+        with closing(self._connect()) as connection, self._send(connection, request) as answer:
+            if answer.status != 200:
+                reply = Reply(answer.status, answer.headers, _content(answer.headers, answer.read()))
+                self.bodies.append(reply.content)
+                self._check(step["response"], reply)
+                return
+            events: list[Any] = []
+            reader = threading.Thread(target=lambda: events.extend(map(json.loads, answer)), daemon=True)
+            reader.start()
+            time.sleep(SETTLE_S)
+            replies = [self._call(self._filled(action["request"])) for action in step.get("actions") or []]
+            reader.join(timeout=10)
+        for wanted, reply in zip(step["response"].get("actions") or [], replies, strict=True):
+            self._check(wanted, reply)
+        self.matcher.match(self._filled_back(step["response"]["events"]), list(told_events(events)), "(events)")
+        self.bodies.append(events)
+
+    def _call(self, request: dict[str, Any]) -> Reply:
+        with closing(self._connect()) as connection, self._send(connection, request) as answer:
+            return Reply(answer.status, answer.headers, _content(answer.headers, answer.read()))
+
+    def _connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def _send(self, connection: http.client.HTTPConnection, request: dict[str, Any]) -> http.client.HTTPResponse:
+        query = urllib.parse.urlencode(list((request.get("query") or {}).items()))
+        path = f"{request['path']}?{query}" if query else request["path"]
+        headers = {"Accept": "application/json", **(request.get("headers") or {})}
+        token = TOKENS[request.get("user", "admin")]
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        body = _body(request)
+        if body is not None:
+            headers.setdefault("Content-Type", "application/json")
+        connection.request(request["method"], path, body=body, headers=headers)
+        return connection.getresponse()
+
+    def _filled(self, value: Any) -> Any:
+        """A captured request with what this case makes of its placeholders."""
+        if isinstance(value, dict):
+            return {self._filled(key): self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        value = self._filled_back(value)
+        whole = CAPTURE.fullmatch(value)
+        if whole:
+            return _at(self.bodies[int(whole[1])], whole[2])
+        return CAPTURE.sub(lambda found: str(_at(self.bodies[int(found[1])], found[2])), value)
+
+    def _filled_back(self, value: Any) -> Any:
+        """A captured value with this case's names."""
+        if isinstance(value, str):
+            return value.replace("{ns}", f"ns-{self.ident}").replace("{id}", self.ident)
+        if isinstance(value, dict):
+            return {self._filled_back(key): self._filled_back(item) for key, item in value.items()}
+        return [self._filled_back(item) for item in value] if isinstance(value, list) else value
+
+
+def _at(value: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        try:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return f"(nothing at {pointer})"
+    return value
+
+
+def _content(headers: http.client.HTTPMessage, data: bytes) -> Any:
+    text = data.decode("utf-8", "replace")
+    if headers.get_content_type() == "application/json" or text[:1] == "{":
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _body(request: dict[str, Any]) -> bytes | None:
+    if "rawBodyB64" in request:
+        return base64.b64decode(request["rawBodyB64"])
+    if "rawBody" in request:
+        return str(request["rawBody"]).encode()
+    if "rawBodyRepeat" in request:
+        parts = request["rawBodyRepeat"]
+        return (parts["prefix"] + parts["unit"] * parts["count"] + parts["suffix"]).encode()
+    return json.dumps(request["body"]).encode() if "body" in request else None

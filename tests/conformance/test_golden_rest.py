@@ -1,0 +1,93 @@
+"""The golden REST captures of a real API server, replayed over HTTP against ours."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_gaps import GAPS
+from golden_rest import Replay
+
+from podscaler.api import catalog
+from podscaler.clock import SystemClock
+from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.server.app import ApiServer
+from podscaler.controlplane.store import open_store
+
+GOLDEN = Path(__file__).parent / "golden"
+FAMILIES = ("create-hpa", "update-hpa", "scale", "lists-watch", "discovery", "errors")
+NOT_HERE = {"compaction": "the history is compacted by another way", "metrics": "metrics.k8s.io is not served here"}
+AT_ONCE = 8
+"""Cases are independent of each other; most of the time of those that watch is waiting."""
+
+pytestmark = pytest.mark.xdist_group("golden_rest")
+
+
+def _cases() -> dict[str, dict[str, Any]]:
+    cases = {}
+    for family in FAMILIES:
+        for line in (GOLDEN / f"{family}.jsonl").read_text(encoding="utf-8").splitlines():
+            case = json.loads(line)
+            if not NOT_HERE.keys() & set(case.get("needs") or ()):
+                cases[f"{family}:{case['name']}"] = case
+    return cases
+
+
+CASES = _cases()
+
+
+async def _serve(folder: Path, ports: list[int], started: threading.Event, stop: threading.Event) -> None:
+    clock = SystemClock()
+    store = await open_store(folder, clock)
+    resources = [resource for resource in catalog.RESOURCES if resource.stored]
+    users = Authenticator({"admin-token": ADMIN, "viewer-token": User("viewer", ("viewers",))})
+    server = ApiServer(Objects(store, resources), resources, authenticator=users, tls=None, clock=clock)
+    ports.append(await server.start("127.0.0.1", 0))
+    started.set()
+    await asyncio.to_thread(stop.wait)
+    await server.stop()
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A server with nothing but objects, in a thread of its own."""
+    ports: list[int] = []
+    started, stop = threading.Event(), threading.Event()
+    folder = tmp_path_factory.mktemp("golden")
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(folder, ports, started, stop)), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    yield ports[0]
+    stop.set()
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def differences(port: int) -> dict[str, str]:
+    """The first difference of every case, empty for those without."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(CASES, pool.map(lambda case: Replay(port, case).run(), CASES.values()), strict=True))
+
+
+def _parameters() -> Iterator[Any]:
+    for name in CASES:
+        marks = [pytest.mark.xfail(reason=GAPS[name], strict=True)] if name in GAPS else []
+        yield pytest.param(name, id=name, marks=marks)
+
+
+@pytest.mark.parametrize("name", list(_parameters()))
+def test_golden(name: str, differences: dict[str, str]) -> None:
+    """The server answers as the captured one did; a case listed as a gap must still differ."""
+    assert differences[name] == ""
+
+
+def test_gaps_are_cases() -> None:
+    """The list of gaps names only cases that exist."""
+    assert GAPS.keys() <= CASES.keys()
