@@ -1,0 +1,126 @@
+"""The recording format, version 1: what each sync of each autoscaler saw, one JSON object a line.
+
+Read by the replay, written by the recorder of the controller. This module is the codec of single lines; what a
+recording means is `podscaler.core.replay`'s.
+
+A line is typed on the outside only: pods and the autoscaler's spec stay raw JSON, because they repeat from line to line
+and the reader decodes each distinct text once.
+
+Source: the format of the decision vectors (docs/recordings.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from podscaler.api import autoscaling, metrics
+from podscaler.api.meta import ObjectMeta, Status, Wire
+from podscaler.errors import UsageError
+
+VERSION = 1
+
+Answer = metrics.PodMetricsList | metrics.MetricValueList | metrics.ExternalMetricValueList | Status
+
+
+class RecordingError(UsageError):
+    """A line of a recording cannot be used; str() says why, the caller adds the file and the line's number."""
+
+
+class Header(Wire, frozen=True):
+    """The first line.
+
+    Attributes:
+        recording: the version of the format.
+        kubernetes: the version whose behaviour is meant.
+        flags: controller settings by their kube-controller-manager names.
+    """
+
+    recording: int
+    kubernetes: str = "1.37.0"
+    flags: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Autoscaler(Wire, frozen=True):
+    """An autoscaler with its spec as raw JSON."""
+
+    metadata: ObjectMeta
+    spec: msgspec.Raw
+    kind: str = ""
+    api_version: str = ""
+    status: autoscaling.HorizontalPodAutoscalerStatus = autoscaling.HorizontalPodAutoscalerStatus()
+
+
+class Line(Wire, frozen=True):
+    """A sync, or the end of an autoscaler.
+
+    Attributes:
+        time: when the sync began, RFC 3339.
+        hpa: the autoscaler as read; absent where `deleted` is set.
+        scale: of its target, or why it could not be read.
+        scale_update: what successive attempts to update the scale were answered.
+        pods: pods of the namespace, raw.
+        metrics: one answer for each of `spec.metrics`, None where nobody asked.
+        deleted: `namespace/name` of an autoscaler that is gone.
+    """
+
+    time: str
+    hpa: Autoscaler | None = None
+    scale: autoscaling.Scale | Status | None = None
+    scale_update: tuple[autoscaling.Scale | Status | None, ...] | None = None
+    pods: tuple[msgspec.Raw, ...] | None = None
+    metrics: tuple[Answer | None, ...] | None = None
+    deleted: str = ""
+
+
+_HEADER = msgspec.json.Decoder(Header)
+_LINE = msgspec.json.Decoder(Line)
+_ENCODER = msgspec.json.Encoder()
+
+
+def read_header(text: bytes) -> Header:
+    """The header in a recording's first line. Raises RecordingError."""
+    try:
+        header = _HEADER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordingError(f"not the header of a recording: {error}") from None
+    if header.recording != VERSION:
+        raise RecordingError(f"recording version {header.recording} is not supported, only version {VERSION}")
+    return header
+
+
+def read_line(text: bytes) -> Line:
+    """Any other line. Raises RecordingError."""
+    try:
+        line = _LINE.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordingError(str(error)) from None
+    if (line.hpa is None) == (not line.deleted):
+        raise RecordingError("a line has either `hpa` (a sync) or `deleted` (the end of an autoscaler)")
+    return line
+
+
+def header_line(kubernetes: str, flags: Mapping[str, Any]) -> bytes:
+    """A header, with its newline."""
+    return _ENCODER.encode(Header(VERSION, kubernetes, dict(flags))) + b"\n"
+
+
+def sync_line(
+    time: str,
+    hpa: autoscaling.HorizontalPodAutoscaler,
+    scale: autoscaling.Scale | Status,
+    *,
+    scale_update: Sequence[autoscaling.Scale | Status] = (),
+    pods: Sequence[Wire] = (),
+    answers: Sequence[Answer | None] = (),
+) -> bytes:
+    """A sync, with its newline; `pods` and `answers` are typed objects of podscaler.api."""
+    line: dict[str, Any] = {"time": time, "hpa": hpa, "scale": scale}
+    if scale_update:
+        line["scaleUpdate"] = scale_update
+    return _ENCODER.encode(line | {"pods": pods, "metrics": answers}) + b"\n"
+
+
+def deleted_line(time: str, key: str) -> bytes:
+    """The end of the autoscaler `key`, with its newline."""
+    return _ENCODER.encode({"time": time, "deleted": key}) + b"\n"

@@ -1,0 +1,54 @@
+"""Which way a sync goes: no scale, paused at zero, straight to a bound, or by metrics.
+
+Called by `podscaler.core.decide`, and by `podscaler.core.demand`, which tells before a decision what it will need.
+
+Source: spec/decision.md 2 (steps 1 to 9).
+"""
+
+from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.core.conditions import SCALED_TO_ZERO
+from podscaler.core.model import NO_KIND_MATCH, Fact, Failure, Scale
+from podscaler.core.settings import Settings
+from podscaler.core.spec import Spec
+from podscaler.core.trace import Branch, ZeroRules
+
+
+class NoScale(Fact, frozen=True, gc=False):
+    """Why there is no scale: the bare error, what the returned one puts before it, and whether the spec is at fault."""
+
+    message: str
+    prefix: str
+    is_spec_error: bool = False
+
+
+def scale_of(spec: Spec, scale: Scale | Failure) -> Scale | NoScale:
+    """The scale to decide about, or why there is none."""
+    if spec.target_fault:
+        prefix = "invalid API version in scale target reference: "
+        return NoScale(spec.target_fault, prefix, is_spec_error=True)
+    if not isinstance(scale, Failure):
+        return scale
+    if scale.reason == NO_KIND_MATCH:
+        return NoScale(scale.message, "unable to determine resource for scale target reference: ")
+    return NoScale(scale.message, f"failed to query scale subresource for {spec.reference}: ")
+
+
+def zero_rules(spec: Spec, status: HorizontalPodAutoscalerStatus, settings: Settings) -> ZeroRules:
+    """What matters at zero replicas: whether this autoscaler scaled there, and whether it can wake the target."""
+    is_enabled = settings.gates.scale_to_zero
+    was_scaled_to_zero = is_enabled and any(
+        each.type == SCALED_TO_ZERO and each.status == "True" for each in status.conditions or ()
+    )
+    return ZeroRules(is_enabled, was_scaled_to_zero, spec.scales_on_others)
+
+
+def choose(spec: Spec, zero: ZeroRules, current: int) -> Branch:
+    """The branch for a target with `current` replicas."""
+    if current == 0:
+        is_awake = zero.was_scaled_to_zero and (spec.min_replicas != 0 or zero.scales_on_others)
+        return Branch.METRICS if is_awake else Branch.DISABLED
+    if current > spec.max_replicas:
+        return Branch.ABOVE_MAXIMUM
+    if current < spec.min_replicas:
+        return Branch.BELOW_MINIMUM
+    return Branch.METRICS

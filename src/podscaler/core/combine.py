@@ -1,0 +1,108 @@
+"""All metrics taken together: the largest proposal wins, unless failures forbid a conclusion.
+
+Called by `podscaler.core.decide` where the branch needs metrics.
+
+Source: spec/decision.md 3.
+"""
+
+from collections.abc import Sequence
+
+from podscaler.api.autoscaling import MetricStatus
+from podscaler.core import proposals, target_pods
+from podscaler.core.metric_spec import UnknownMetric
+from podscaler.core.model import Fact, IncompleteObservation, Observation, Scale
+from podscaler.core.proposals import Result
+from podscaler.core.ratio import Tolerance
+from podscaler.core.settings import Settings
+from podscaler.core.situation import Situation
+from podscaler.core.spec import Spec
+from podscaler.core.target_pods import TargetPods
+from podscaler.core.trace import Combination, MetricFailure
+
+
+class Combined(Fact, frozen=True, gc=False):
+    """What the metrics say.
+
+    Attributes:
+        target: the pods of the target, and the selector to remember.
+        results: one for each metric; empty where the pods could not be told.
+        combination: its `proposal` is None where nothing may be concluded.
+        failures: in order, one event each.
+        is_spec_error: whether the first failure is the user's (an unknown metric type).
+    """
+
+    target: TargetPods
+    results: tuple[Result, ...]
+    combination: Combination
+    failures: tuple[MetricFailure, ...]
+    is_spec_error: bool
+
+    @property
+    def statuses(self) -> tuple[MetricStatus, ...]:
+        """The entries of `status.currentMetrics`."""
+        return tuple([result.status for result in self.results])
+
+    @property
+    def winner(self) -> str:
+        """The name of the metric whose proposal won, empty where none did."""
+        index = self.combination.winner
+        return "" if index is None else self.results[index].step.name
+
+
+def of_metrics(
+    spec: Spec, scale: Scale, observation: Observation, *, now: int, tolerance: Tolerance, settings: Settings
+) -> Combined:
+    """What all metrics of `spec` say together. Raises IncompleteObservation where an answer is missing."""
+    target = target_pods.find(spec, scale, observation, settings)
+    failure = target.step.failure
+    if failure is not None:
+        combination = Combination(None, None, error=failure.error)
+        return Combined(target, (), combination, (failure,), is_spec_error=False)
+    situation = Situation(now, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
+    results = _results(spec, observation, situation)
+    failed = tuple([index for index, result in enumerate(results) if result.step.failure])
+    return Combined(
+        target,
+        results,
+        _combination(results, failed, scale.replicas),
+        tuple([failure for result in results if (failure := result.step.failure)]),
+        is_spec_error=bool(failed) and isinstance(spec.metrics[failed[0]], UnknownMetric),
+    )
+
+
+def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[Result, ...]:
+    answers = observation.metrics
+    results = []
+    for index, metric in enumerate(spec.metrics):
+        answer = answers[index] if index < len(answers) else None
+        try:
+            results.append(proposals.of_metric(metric, answer, situation))
+        except IncompleteObservation as error:
+            raise IncompleteObservation(f"metrics[{index}]: {error}") from None
+    return tuple(results)
+
+
+def _combination(results: Sequence[Result], failed: tuple[int, ...], current: int) -> Combination:
+    winner = _winner(results)
+    proposal = 0 if winner is None else results[winner].step.proposal or 0
+    error = _error(results, failed)
+    if len(failed) == len(results) or (failed and proposal < current):
+        return Combination(None, winner, failed, error)
+    return Combination(proposal, winner, failed, error)
+
+
+def _winner(results: Sequence[Result]) -> int | None:
+    """The index of the largest proposal; a later one takes the place of a 0 even where it is not larger."""
+    best, winner = 0, None
+    for index, result in enumerate(results):
+        proposal = result.step.proposal
+        if proposal is not None and (best == 0 or proposal > best):
+            best, winner = proposal, index
+    return winner
+
+
+def _error(results: Sequence[Result], failed: tuple[int, ...]) -> str:
+    failure = results[failed[0]].step.failure if failed else None
+    if failure is None:
+        return ""
+    return f"invalid metrics ({len(failed)} invalid out of {len(results)}), first error is: {failure.error}"

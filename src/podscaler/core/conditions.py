@@ -1,0 +1,51 @@
+"""The conditions of an autoscaler while a sync works on them: matched by type, never reordered.
+
+Called by `podscaler.core.decide` and `podscaler.core.settle`.
+
+Source: spec/decision.md 11.3.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.autoscaling import Condition
+
+ABLE_TO_SCALE = "AbleToScale"
+SCALING_ACTIVE = "ScalingActive"
+SCALING_LIMITED = "ScalingLimited"
+SCALED_TO_ZERO = "ScaledToZero"
+
+
+class Conditions:
+    """The conditions so far.
+
+    Args:
+        conditions: as the status has them.
+        now: RFC 3339 text of the instant at which changes happen.
+    """
+
+    def __init__(self, conditions: Iterable[Condition], now: str) -> None:
+        self._conditions = list(conditions)
+        self._now = now
+
+    def is_true(self, condition_type: str) -> bool:
+        """Whether there is a condition of that type with status True."""
+        return any(each.type == condition_type and each.status == "True" for each in self._conditions)
+
+    def set(self, condition_type: str, status: str, reason: str, message: str) -> None:
+        """Overwrite or append; the transition time changes only when the status does."""
+        for index, each in enumerate(self._conditions):
+            if each.type == condition_type:
+                transition = each.last_transition_time if each.status == status else self._now
+                self._conditions[index] = Condition(
+                    condition_type, status, transition, reason, message, each.observed_generation
+                )
+                return
+        self._conditions.append(Condition(condition_type, status, self._now, reason, message))
+
+    def remove(self, condition_type: str) -> None:
+        """Drop the condition of that type, if there is one."""
+        self._conditions = [each for each in self._conditions if each.type != condition_type]
+
+    def as_tuple(self) -> tuple[Condition, ...]:
+        """All of them, in order."""
+        return tuple(self._conditions)

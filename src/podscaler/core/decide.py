@@ -1,0 +1,200 @@
+"""One reconcile of an autoscaler: from what was observed to what is decided, as one pure function.
+
+Called by the controller, the replay, the simulator and what-if: all run this same code. The stages in order: the branch
+(`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), stabilization, rates and
+bounds (`stabilization`, `bounds`), and what becomes of the scale (`settle`).
+
+Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
+
+Source: spec/decision.md 2.
+"""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.api import instants
+from podscaler.core import bounds, branch, combine, history, ratio, settings, settle, stabilization
+from podscaler.core.branch import NoScale
+from podscaler.core.combine import Combined
+from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
+from podscaler.core.decision import Decision, Draft, ErrorKind, warning
+from podscaler.core.history import History
+from podscaler.core.model import Observation, Scale
+from podscaler.core.policies import Rates
+from podscaler.core.settings import Settings
+from podscaler.core.spec import Spec
+from podscaler.core.stabilization import Stabilized
+from podscaler.core.trace import Branch, Limits, MetricFailure, Trace
+
+ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
+BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
+BELOW_TARGET = "All metrics below target"
+
+
+def decide(
+    spec: Spec, observation: Observation, past: History, now: int, flags: Settings = settings.DEFAULT
+) -> Decision:
+    """What to do about the autoscaler `spec` at the instant `now`.
+
+    The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` gives the
+    one for what really happened. Raises IncompleteObservation where an answer of the metrics APIs is missing
+    (`podscaler.core.demand` tells beforehand which are needed).
+    """
+    scale = branch.scale_of(spec, observation.scale)
+    if isinstance(scale, NoScale):
+        return _without_scale(spec, observation, past, now, scale)
+    sync = _Sync(spec, observation, scale, now, flags)
+    past = history.begun(past, scale.replicas, now)
+    if sync.branch is Branch.METRICS:
+        return _by_metrics(sync, past)
+    if sync.branch is Branch.DISABLED:
+        return _paused(sync, past)
+    if sync.branch is Branch.ABOVE_MAXIMUM:
+        return settle.written(sync.draft(past, spec.max_replicas, ABOVE_MAXIMUM), now)
+    return settle.written(sync.draft(past, spec.min_replicas, BELOW_MINIMUM), now)
+
+
+class _Sync:
+    """What the stages of one sync share; its conditions change as it goes."""
+
+    def __init__(self, spec: Spec, observation: Observation, scale: Scale, now: int, flags: Settings) -> None:
+        self.spec = spec
+        self.observation = observation
+        self.scale = scale
+        self.now = now
+        self.flags = flags
+        self.zero = branch.zero_rules(spec, observation.status, flags)
+        self.branch = branch.choose(spec, self.zero, scale.replicas)
+        self.conditions = Conditions(observation.status.conditions or (), instants.text(now))
+        message = "the HPA controller was able to get the target's current scale"
+        self.conditions.set(ABLE_TO_SCALE, "True", "SucceededGetScale", message)
+
+    def draft(self, past: History, desired: int, reason: str, **parts: Any) -> Draft:
+        """The draft with what has been found; `parts` are those that not every branch has."""
+        return Draft(
+            spec=self.spec,
+            observation=self.observation,
+            settings=self.flags,
+            scale=self.scale,
+            now=self.now,
+            branch=self.branch,
+            zero=self.zero,
+            desired=desired,
+            reason=reason,
+            conditions=self.conditions.as_tuple(),
+            past=past,
+            **parts,
+        )
+
+
+def _without_scale(spec: Spec, observation: Observation, past: History, now: int, obstacle: NoScale) -> Decision:
+    """Only conditions change; replicas, metrics and observedGeneration stay as they were."""
+    before = observation.status.conditions or ()
+    conditions = Conditions(before, instants.text(now))
+    message = f"the HPA controller was unable to get the target's current scale: {obstacle.message}"
+    conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
+    error = f"{obstacle.prefix}{obstacle.message}"
+    return Decision(
+        replicas=None,
+        status=msgspec.structs.replace(observation.status, conditions=conditions.as_tuple()),
+        events=(warning("FailedGetScale", obstacle.message),),
+        history=past,
+        trace=Trace(
+            now=now,
+            autoscaler=spec.key,
+            branch=Branch.NO_SCALE,
+            min_replicas=spec.min_replicas,
+            max_replicas=spec.max_replicas,
+            conditions_before=before,
+            scale_failure=obstacle.message,
+            error=error,
+        ),
+        error=error,
+        error_kind=ErrorKind.SPEC if obstacle.is_spec_error else ErrorKind.INTERNAL,
+    )
+
+
+def _paused(sync: _Sync, past: History) -> Decision:
+    """A target at zero replicas that nobody asked this autoscaler to wake."""
+    message = "scaling is disabled since the replica count of the target is zero"
+    sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
+    if not sync.zero.is_enabled:
+        sync.conditions.remove(SCALED_TO_ZERO)
+    return settle.unscaled(sync.draft(past, 0, ""))
+
+
+def _by_metrics(sync: _Sync, past: History) -> Decision:
+    spec, scale, observation = sync.spec, sync.scale, sync.observation
+    tolerance = ratio.tolerance(spec, sync.flags)
+    combined = combine.of_metrics(spec, scale, observation, now=sync.now, tolerance=tolerance, settings=sync.flags)
+    _set_scaling_active(sync.conditions, combined)
+    parts = {
+        "combined": combined,
+        "tolerance": tolerance,
+        "events": tuple([warning(each.reason, each.message) for each in combined.failures if each.reason]),
+    }
+    proposal = combined.combination.proposal
+    if proposal is None:
+        return settle.inconclusive(sync.draft(past, scale.replicas, "", **parts))
+    wanted = max(proposal, 0)
+    reason = _reason(wanted, scale.replicas, combined.winner)
+    stabilized, limits = _normalised(sync, past, wanted)
+    sync.conditions.set(ABLE_TO_SCALE, "True", *stabilized.condition)
+    is_limited = limits.result != limits.wanted
+    sync.conditions.set(SCALING_LIMITED, str(is_limited), limits.reason, bounds.MESSAGES[limits.reason])
+    desired, is_lifted = limits.result, False
+    if scale.replicas == 0 and sync.zero.was_scaled_to_zero and desired < spec.min_replicas:
+        desired, is_lifted = spec.min_replicas, True
+        reason = reason or BELOW_MINIMUM
+    past = msgspec.structs.replace(past, recommendations=stabilized.recommendations)
+    draft = sync.draft(
+        past,
+        desired,
+        reason if desired != scale.replicas else "",
+        stabilization=stabilized.step,
+        limits=limits,
+        is_lifted=is_lifted,
+        **parts,
+    )
+    return settle.unscaled(draft) if desired == scale.replicas else settle.written(draft, sync.now)
+
+
+def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
+    if combined.combination.proposal is not None:
+        message = f"the HPA was able to successfully calculate a replica count from {combined.winner}"
+        conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
+        return
+    failure = combined.failures[0]
+    if not combined.results:
+        _set_selection_failure(conditions, failure)
+        return
+    message = f"the HPA was unable to compute the replica count: {failure.message}"
+    conditions.set(SCALING_ACTIVE, "False", failure.reason, message)
+
+
+def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> None:
+    """The condition for pods that could not be told: none where the autoscaler is gone."""
+    if failure.reason == "SelectorRequired":
+        message = "the HPA target's scale is missing a selector"
+        conditions.set(SCALING_ACTIVE, "False", "InvalidSelector", message)
+    elif failure.reason:
+        conditions.set(SCALING_ACTIVE, "False", failure.reason, failure.message)
+
+
+def _reason(wanted: int, current: int, winner: str) -> str:
+    """Why the scale will change, if it does: told before stabilization and limits, and not adjusted to them."""
+    if wanted > current:
+        return f"{winner} above target"
+    return BELOW_TARGET if wanted < current else ""
+
+
+def _normalised(sync: _Sync, past: History, wanted: int) -> tuple[Stabilized, Limits]:
+    spec, current, now = sync.spec, sync.scale.replicas, sync.now
+    if spec.behavior is None:
+        stabilized = stabilization.by_flag(past.recommendations, wanted, now, sync.flags)
+        return stabilized, bounds.without_behavior(spec, stabilized.step.result, current)
+    windows_ns = stabilization.windows_ns(spec.behavior, sync.flags)
+    stabilized = stabilization.by_behavior(past.recommendations, wanted, current, now=now, windows_ns=windows_ns)
+    rates = Rates(spec.behavior, past, now, sync.flags.emulation)
+    return stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, current)

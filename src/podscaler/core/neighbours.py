@@ -1,0 +1,84 @@
+"""The selectors last seen for the autoscalers of each namespace, to find those that share pods.
+
+Kept by the controller and the replay: after each decision that stores a selector, `store` it; when an autoscaler is
+gone, `forget` it. Looking up the autoscalers that pick a pod costs in proportion to the pod's labels, not to the number
+of autoscalers: a selector is filed under the least common of its equalities.
+
+Source: spec/decision.md 3.1, spec/controller.md 1.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from podscaler.api.selectors import Selector
+
+Label = tuple[str, str]
+
+_ANY: Label = ("", "")
+"""Where selectors without an equality are filed: no label has an empty key."""
+
+
+class Namespace:
+    """The selectors of one namespace."""
+
+    def __init__(self) -> None:
+        self._selectors: dict[str, Selector] = {}
+        self._filed_under: dict[str, Label] = {}
+        self._keys_by_label: dict[Label, set[str]] = {}
+
+    def __len__(self) -> int:
+        """How many autoscalers have a selector."""
+        return len(self._selectors)
+
+    def selecting(self, labels: Mapping[str, str]) -> Iterator[str]:
+        """The keys of the autoscalers whose selector matches these labels, in no particular order."""
+        for label in (_ANY, *labels.items()):
+            for key in self._keys_by_label.get(label, ()):
+                if self._selectors[key].matches(labels):
+                    yield key
+
+    def store(self, key: str, selector: Selector) -> None:
+        """Remember the selector of `key` in place of an earlier one."""
+        if self._selectors.get(key) == selector:
+            return
+        self.forget(key)
+        label = min(selector.equalities, key=self._crowd, default=_ANY)
+        self._selectors[key] = selector
+        self._filed_under[key] = label
+        self._keys_by_label.setdefault(label, set()).add(key)
+
+    def forget(self, key: str) -> None:
+        """Drop the selector of `key`, if there is one."""
+        if self._selectors.pop(key, None) is None:
+            return
+        label = self._filed_under.pop(key)
+        keys = self._keys_by_label[label]
+        keys.discard(key)
+        if not keys:
+            del self._keys_by_label[label]
+
+    def _crowd(self, label: Label) -> int:
+        return len(self._keys_by_label.get(label, ()))
+
+
+class SelectorStore:
+    """The selectors of all namespaces, by keys `namespace/name`."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, Namespace] = {}
+
+    def namespace(self, name: str) -> Namespace:
+        """The selectors of a namespace (empty where nothing is known); valid until the next change."""
+        return self._namespaces.get(name) or Namespace()
+
+    def store(self, key: str, selector: Selector) -> None:
+        """Remember the selector of `key` in place of an earlier one."""
+        self._namespaces.setdefault(key.partition("/")[0], Namespace()).store(key, selector)
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of `key`, if anything."""
+        name = key.partition("/")[0]
+        namespace = self._namespaces.get(name)
+        if namespace is not None:
+            namespace.forget(key)
+            if not len(namespace):
+                del self._namespaces[name]

@@ -1,0 +1,97 @@
+"""The proposal of one metric, whatever its type: replicas and a status entry, or the failure with its texts.
+
+Called by `podscaler.core.combine` for each entry of `spec.metrics`.
+
+Source: spec/decision.md 3.3, 4.
+"""
+
+from collections.abc import Callable
+
+from podscaler.api import autoscaling
+from podscaler.api.autoscaling import MetricStatus, MetricValueStatus
+from podscaler.core import per_pod, totals
+from podscaler.core.metric_spec import (
+    ExternalMetric,
+    Metric,
+    ObjectMetric,
+    PodsMetric,
+    ResourceMetric,
+    Utilization,
+)
+from podscaler.core.model import Answer, Fact, IncompleteObservation
+from podscaler.core.situation import Calculation, MetricError, Proposal, Situation
+from podscaler.core.trace import MetricFailure, MetricStep
+
+NO_STATUS = MetricStatus()
+
+
+class Result(Fact, frozen=True, gc=False):
+    """What became of one metric: the entry for `status.currentMetrics` (empty if it failed), and the step."""
+
+    status: MetricStatus
+    step: MetricStep
+
+
+def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> Result:
+    """The proposal of `metric` given the `answer` to its query (None where it needs none).
+
+    Raises IncompleteObservation where it needs one.
+    """
+    if metric.fault:
+        inner = metric.inner if metric.has_inner_fault else ""
+        return _failed(metric, metric.fault, inner, None)
+    if answer is None:
+        raise IncompleteObservation("an answer is needed")
+    try:
+        proposal = _PROPOSE[type(metric)](metric, answer, situation)
+    except MetricError as error:
+        return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
+    step = MetricStep(metric.type, metric.name, _target_number(metric), proposal.replicas, proposal.calculation)
+    return Result(_STATUS[type(metric)](metric, proposal.current), step)
+
+
+def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> Result:
+    failure = MetricFailure(metric.reason, bare, f"{metric.outer}{inner}{bare}")
+    step = MetricStep(metric.type, metric.name, _target_number(metric), calculation=calculation, failure=failure)
+    return Result(NO_STATUS, step)
+
+
+def _target_number(metric: Metric) -> int | None:
+    target = metric.target
+    if target is None:
+        return None
+    return target.pct if isinstance(target, Utilization) else target.milli
+
+
+def _resource_status(metric: ResourceMetric, current: MetricValueStatus) -> MetricStatus:
+    if metric.type == "ContainerResource":
+        container = autoscaling.ContainerResourceMetricStatus(metric.resource, current, metric.container)
+        return MetricStatus(metric.type, container_resource=container)
+    return MetricStatus(metric.type, resource=autoscaling.ResourceMetricStatus(metric.resource, current))
+
+
+def _pods_status(metric: PodsMetric, current: MetricValueStatus) -> MetricStatus:
+    return MetricStatus(metric.type, pods=autoscaling.PodsMetricStatus(metric.identifier, current))
+
+
+def _object_status(metric: ObjectMetric, current: MetricValueStatus) -> MetricStatus:
+    status = autoscaling.ObjectMetricStatus(metric.identifier, current, metric.described)
+    return MetricStatus(metric.type, object=status)
+
+
+def _external_status(metric: ExternalMetric, current: MetricValueStatus) -> MetricStatus:
+    return MetricStatus(metric.type, external=autoscaling.ExternalMetricStatus(metric.identifier, current))
+
+
+_PROPOSE: dict[type[Metric], Callable[..., Proposal]] = {
+    ResourceMetric: per_pod.propose_resource,
+    PodsMetric: per_pod.propose_pods,
+    ObjectMetric: totals.propose_object,
+    ExternalMetric: totals.propose_external,
+}
+_STATUS: dict[type[Metric], Callable[..., MetricStatus]] = {
+    ResourceMetric: _resource_status,
+    PodsMetric: _pods_status,
+    ObjectMetric: _object_status,
+    ExternalMetric: _external_status,
+}

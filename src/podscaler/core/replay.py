@@ -1,0 +1,208 @@
+"""A recording decided again: from its lines to what was done about each sync.
+
+Called by `podscaler replay` and by tests. History and selectors are carried from line to line for each autoscaler, as a
+controller would.
+
+Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
+decoded once; what is kept for that is bounded.
+
+Source: the format of the decision vectors (docs/recordings.md).
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from podscaler.api import autoscaling, instants, meta, metrics, pods, recording
+from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.api.recording import Line, RecordingError
+from podscaler.core import decide, history, intake, model, samples, settings, settle
+from podscaler.core import spec as specs
+from podscaler.core.decision import Decision
+from podscaler.core.history import History
+from podscaler.core.metric_spec import Metric, PodsMetric, ResourceMetric
+from podscaler.core.model import Answer, Observation, Pod
+from podscaler.core.neighbours import SelectorStore
+from podscaler.core.settings import Settings
+from podscaler.core.spec import Spec
+from podscaler.core.trace import Trace
+
+CACHED_PODS = 20_000
+CACHED_SPECS = 5_000
+
+_POD = msgspec.json.Decoder(pods.Pod)
+_SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
+
+
+class EventLine(msgspec.Struct, frozen=True, gc=False):
+    """One event of a decision line."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a sync did, in the decisions format, version 1; `trace` is our own addition."""
+
+    time: str
+    hpa: str
+    replicas: int | None
+    status: HorizontalPodAutoscalerStatus
+    events: tuple[EventLine, ...]
+    error: str
+    trace: Trace | msgspec.UnsetType = msgspec.UNSET
+
+
+def decisions(lines: Iterable[bytes], *, with_trace: bool = False) -> Iterator[DecisionLine]:
+    """The decision for each sync line of a recording, in order.
+
+    Blank lines are skipped. Raises RecordingError naming the first line (from 1) that cannot be used; what came before
+    it has been yielded.
+    """
+    replay: Replay | None = None
+    number = 0
+    try:
+        for line in lines:
+            number += 1
+            if line.isspace():
+                continue
+            if replay is None:
+                replay = Replay(recording.read_header(line))
+            elif decided := replay.read(line):
+                yield _decision_line(*decided, with_trace=with_trace)
+    except RecordingError as error:
+        raise RecordingError(f"line {number}: {error}") from None
+    except (OSError, EOFError) as error:
+        raise RecordingError(f"after line {number}: {error}") from None
+    if replay is None:
+        raise RecordingError("line 1: the recording is empty; its first line must be a header")
+
+
+class Replay:
+    """One recording on its way through the decisions.
+
+    Args:
+        header: its first line.
+    """
+
+    def __init__(self, header: recording.Header) -> None:
+        try:
+            self.settings: Settings = settings.from_flags(header.flags, header.kubernetes)
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+        self._histories: dict[str, History] = {}
+        self._seen_at: dict[str, int] = {}
+        self._selectors = SelectorStore()
+        self._pods: dict[bytes, Pod] = {}
+        self._specs: dict[tuple[str, str, bytes], Spec] = {}
+
+    def read(self, text: bytes) -> tuple[Line, Spec, Decision] | None:
+        """What is decided about a sync line; None for the end of an autoscaler. Raises RecordingError."""
+        line = recording.read_line(text)
+        try:
+            now = instants.parse(line.time)
+            if line.hpa is None:
+                self._forget(line.deleted)
+                return None
+            spec = self._spec(line.hpa)
+            self._advance(spec.key, now)
+            return line, spec, self._decide(line, line.hpa, spec, now)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise RecordingError(str(error)) from None
+
+    def _forget(self, key: str) -> None:
+        self._histories.pop(key, None)
+        self._seen_at.pop(key, None)
+        self._selectors.forget(key)
+
+    def _advance(self, key: str, now: int) -> None:
+        if now < self._seen_at.get(key, now):
+            raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
+        self._seen_at[key] = now
+
+    def _decide(self, line: Line, hpa: recording.Autoscaler, spec: Spec, now: int) -> Decision:
+        observation = Observation(
+            scale=self._scale(line, spec),
+            status=hpa.status,
+            generation=hpa.metadata.generation,
+            pods=[self._pod(bytes(raw)) for raw in line.pods or ()],
+            metrics=self._answers(line, spec),
+            neighbours=self._selectors.namespace(spec.namespace),
+        )
+        past = self._histories.get(spec.key, history.EMPTY)
+        decision = _settled(decide.decide(spec, observation, past, now, self.settings), line, now)
+        self._histories[spec.key] = decision.history
+        if decision.selector is not None:
+            self._selectors.store(spec.key, decision.selector)
+        return decision
+
+    def _scale(self, line: Line, spec: Spec) -> model.Scale | model.Failure:
+        if line.scale is not None:
+            return intake.scale(line.scale)
+        if spec.target_fault:
+            return model.Failure("")
+        raise RecordingError("`scale` is missing")
+
+    def _spec(self, hpa: recording.Autoscaler) -> Spec:
+        name, namespace, text = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
+        spec = self._specs.get((namespace, name, text))
+        if spec is None:
+            spec = specs.read(namespace, name, _SPEC.decode(text), self.settings.emulation)
+            if len(self._specs) >= CACHED_SPECS:
+                self._specs.clear()
+            self._specs[namespace, name, text] = spec
+        return spec
+
+    def _pod(self, text: bytes) -> Pod:
+        pod = self._pods.get(text)
+        if pod is None:
+            pod = intake.pod(_POD.decode(text), self.settings.emulation)
+            if len(self._pods) >= CACHED_PODS:
+                self._pods.clear()
+            self._pods[text] = pod
+        return pod
+
+    def _answers(self, line: Line, spec: Spec) -> list[Answer | None]:
+        """The recorded answers as facts; those beyond the metrics of the spec are left out."""
+        answers = zip(spec.metrics, line.metrics or (), strict=False)
+        return [None if answer is None else self._answer(metric, answer) for metric, answer in answers]
+
+    def _answer(self, metric: Metric, answer: recording.Answer) -> Answer:
+        rules = self.settings.emulation
+        if isinstance(answer, meta.Status):
+            return intake.failure(answer)
+        if isinstance(metric, ResourceMetric) and isinstance(answer, metrics.PodMetricsList):
+            return samples.of_resource(answer, metric.resource, metric.container, rules)
+        if isinstance(metric, PodsMetric) and isinstance(answer, metrics.MetricValueList):
+            return samples.of_pods(answer, rules)
+        if isinstance(answer, metrics.PodMetricsList):
+            raise RecordingError(f"a metric of type {metric.type} cannot have a PodMetricsList for an answer")
+        return samples.of_values(answer, rules)
+
+
+def _settled(decision: Decision, line: Line, now: int) -> Decision:
+    """The decision, with the recorded answers to its attempts to update the scale; those beyond the list succeed."""
+    if decision.draft is None or not line.scale_update:
+        return decision
+    at = now
+    for attempt in range(settle.MAX_WRITE_ATTEMPTS):
+        answer = line.scale_update[attempt] if attempt < len(line.scale_update) else None
+        if not isinstance(answer, meta.Status):
+            return settle.written(decision.draft, at)
+        if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(intake.failure(answer)):
+            return settle.refused(decision.draft, at, answer.message)
+        at += settle.WRITE_RETRY_DELAY_NS
+    return decision
+
+
+def _decision_line(line: Line, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
+    return DecisionLine(
+        time=line.time,
+        hpa=spec.key,
+        replicas=decision.replicas,
+        status=decision.status,
+        events=tuple([EventLine(event.type, event.reason, event.message) for event in decision.events]),
+        error=decision.error,
+        trace=decision.trace if with_trace else msgspec.UNSET,
+    )

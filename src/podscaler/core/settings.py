@@ -1,0 +1,115 @@
+"""What a decision may depend on besides the autoscaler and the world: flags, feature gates, the emulated version.
+
+The controller's flags and the header of a recording both become a `Settings`.
+
+Source: spec/decision.md 1.2, spec/controller.md 7.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from podscaler.api import duration
+from podscaler.core import emulation
+from podscaler.core.emulation import Emulation
+
+SECOND_NS = 1_000_000_000
+
+
+class Gates(msgspec.Struct, frozen=True):
+    """The feature gates that a decision looks at.
+
+    Attributes:
+        scale_to_zero: HPAScaleToZero.
+        generation: HPAGeneration.
+        optimized_selector_store: HPAOptimizedSelectorStore.
+        pod_level_resources: PodLevelResources.
+    """
+
+    scale_to_zero: bool = True
+    generation: bool = True
+    optimized_selector_store: bool = True
+    pod_level_resources: bool = True
+
+
+GATE_NAMES = {
+    "HPAScaleToZero": "scale_to_zero",
+    "HPAGeneration": "generation",
+    "HPAOptimizedSelectorStore": "optimized_selector_store",
+    "PodLevelResources": "pod_level_resources",
+}
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """One value for each flag that a decision looks at, with kube-controller-manager's defaults.
+
+    Attributes:
+        tolerance: how far a ratio may be from 1.0 without a change.
+        downscale_stabilization_ns: how far back recommendations hold a scale-down.
+        cpu_initialization_period_ns: see spec/decision.md 6.1.
+        initial_readiness_delay_ns: see spec/decision.md 6.1.
+    """
+
+    tolerance: float = 0.1
+    downscale_stabilization_ns: int = 300 * SECOND_NS
+    cpu_initialization_period_ns: int = 300 * SECOND_NS
+    initial_readiness_delay_ns: int = 30 * SECOND_NS
+    gates: Gates = Gates()
+    emulation: Emulation = emulation.V1_37
+
+
+DEFAULT = Settings()
+
+_PREFIX = "horizontal-pod-autoscaler-"
+_SPANS = {
+    f"{_PREFIX}downscale-stabilization": "downscale_stabilization_ns",
+    f"{_PREFIX}cpu-initialization-period": "cpu_initialization_period_ns",
+    f"{_PREFIX}initial-readiness-delay": "initial_readiness_delay_ns",
+}
+
+
+def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
+    """The settings that recorded flags mean (kube-controller-manager's names; those of no decision are not looked at).
+
+    Args:
+        flags: values as numbers or as texts, spans as Go durations.
+        version: the Kubernetes version whose behaviour is meant, `1.37` or `1.37.0`.
+
+    Raises ValueError naming the flag.
+    """
+    values: dict[str, Any] = {"emulation": _emulation(version)}
+    for flag, value in flags.items():
+        try:
+            if flag in _SPANS:
+                values[_SPANS[flag]] = duration.parse(str(value))
+            elif flag == f"{_PREFIX}tolerance":
+                values["tolerance"] = float(value)
+            elif flag == "feature-gates":
+                values["gates"] = _gates(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"flag {flag}: {error}") from None
+    return Settings(**values)
+
+
+def _emulation(version: str) -> Emulation:
+    known = emulation.VERSIONS.get(".".join(version.removeprefix("v").split(".")[:2]))
+    if known is None:
+        raise ValueError(f"Kubernetes {version} is not one of {', '.join(emulation.VERSIONS)}")
+    return known
+
+
+def _gates(value: Any) -> Gates:
+    """The gates of `A=true,B=false` or of {"A": true}."""
+    if isinstance(value, Mapping):
+        pairs = {name: str(on).lower() for name, on in value.items()}
+    else:
+        pairs = dict(_pair(part) for part in str(value).split(",") if part.strip())
+    if wrong := [on for on in pairs.values() if on not in {"true", "false"}]:
+        raise ValueError(f"{wrong[0]!r} is neither true nor false")
+    return Gates(**{GATE_NAMES[name]: on == "true" for name, on in pairs.items() if name in GATE_NAMES})
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, _, on = part.partition("=")
+    return name.strip(), on.strip().lower()

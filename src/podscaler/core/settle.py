@@ -1,0 +1,186 @@
+"""A draft becomes a decision once it is known what became of the scale.
+
+`podscaler.core.decide` assumes that the scale is written at once. Whoever really writes it calls `written` with the
+instant at which it was, or `refused` with the last error: both give the whole decision anew.
+
+Source: spec/decision.md 2 (steps 10.2 and 11 to 13), 10, 11.1.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from podscaler.api import instants
+from podscaler.api.autoscaling import Condition, HorizontalPodAutoscalerStatus
+from podscaler.core import history
+from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, Conditions
+from podscaler.core.decision import Action, Decision, Draft, ErrorKind, Event, warning
+from podscaler.core.history import History, ScaleEvent
+from podscaler.core.model import Failure
+from podscaler.core.trace import Trace, Write
+
+MAX_WRITE_ATTEMPTS = 5
+"""How often a conflicting write of the scale is tried."""
+
+WRITE_RETRY_DELAY_NS = 10_000_000
+"""The wait between two attempts (upstream adds up to a tenth of it, at random)."""
+
+
+def is_conflict(failure: Failure) -> bool:
+    """Whether a failed write of the scale is worth another attempt."""
+    return failure.reason == "Conflict" or (not failure.reason and failure.code == 409)
+
+
+def written(draft: Draft, at: int) -> Decision:
+    """The decision whose scale was written at `at`."""
+    current, desired, spec = draft.scale.replicas, draft.desired, draft.spec
+    conditions = Conditions(draft.conditions, instants.text(at))
+    message = f"the HPA controller was able to update the target scale to {desired}"
+    conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
+    is_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
+    _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, is_zero=is_zero)
+    event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
+    return Decision(
+        replicas=desired,
+        status=_status(draft, desired, conditions.as_tuple(), scaled_at=at),
+        events=(*draft.events, event),
+        history=_with_scale_event(draft, at),
+        trace=_trace(draft, Write(desired, at), _partial_error(draft), desired),
+        error=_partial_error(draft),
+        error_kind=_error_kind(draft),
+        action=Action.SCALE_UP if desired > current else Action.SCALE_DOWN,
+        selector=draft.combined.target.selector if draft.combined else None,
+        reached_end=True,
+        draft=draft,
+    )
+
+
+def refused(draft: Draft, at: int, error: str) -> Decision:
+    """The decision whose scale could not be written; `at` is the instant of the last attempt, `error` its bare text."""
+    conditions = Conditions(draft.conditions, instants.text(at))
+    message = f"the HPA controller was unable to update the target scale: {error}"
+    conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
+    event = warning("FailedRescale", f"New size: {draft.desired}; reason: {draft.reason}; error: {error}")
+    full_error = f"failed to rescale {draft.spec.reference}: {error}"
+    previous = draft.observation.status.desired_replicas
+    return Decision(
+        replicas=None,
+        status=_status(draft, previous, conditions.as_tuple()),
+        events=(*draft.events, event),
+        history=draft.past,
+        trace=_trace(draft, Write(draft.desired, at, error), full_error, draft.desired),
+        error=full_error,
+        error_kind=ErrorKind.INTERNAL,
+        selector=draft.combined.target.selector if draft.combined else None,
+        draft=draft,
+    )
+
+
+def unscaled(draft: Draft) -> Decision:
+    """The decision that leaves the scale as it is."""
+    return Decision(
+        replicas=None,
+        status=_status(draft, draft.scale.replicas, draft.conditions),
+        events=draft.events,
+        history=draft.past,
+        trace=_trace(draft, None, _partial_error(draft), draft.scale.replicas),
+        error=_partial_error(draft),
+        error_kind=_error_kind(draft),
+        selector=draft.combined.target.selector if draft.combined else None,
+        reached_end=True,
+    )
+
+
+def inconclusive(draft: Draft) -> Decision:
+    """The decision of a sync whose metrics allow no conclusion."""
+    error = _partial_error(draft)
+    full_error = (
+        f"failed to compute desired number of replicas based on listed metrics for {draft.spec.reference}: {error}"
+    )
+    event = Event("Warning", "FailedComputeMetricsReplicas", error, follows_status=True)
+    return Decision(
+        replicas=None,
+        status=_status(draft, draft.observation.status.desired_replicas, draft.conditions),
+        events=(*draft.events, event),
+        history=draft.past,
+        trace=_trace(draft, None, full_error, None),
+        error=full_error,
+        error_kind=_error_kind(draft),
+        selector=draft.combined.target.selector if draft.combined else None,
+    )
+
+
+def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, is_zero: bool) -> None:
+    if not is_enabled:
+        conditions.remove(SCALED_TO_ZERO)
+    elif is_zero:
+        conditions.set(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+    else:
+        message = "the HPA controller did not scale the workload to zero"
+        conditions.set(SCALED_TO_ZERO, "False", "NotScaledToZero", message)
+
+
+def _partial_error(draft: Draft) -> str:
+    """What the failed metrics of a sync leave as its error, empty where none failed."""
+    return draft.combined.combination.error if draft.combined else ""
+
+
+def _error_kind(draft: Draft) -> ErrorKind:
+    if draft.combined is None or not draft.combined.combination.error:
+        return ErrorKind.NONE
+    return ErrorKind.SPEC if draft.combined.is_spec_error else ErrorKind.INTERNAL
+
+
+def _status(
+    draft: Draft, desired: int, conditions: Sequence[Condition], scaled_at: int | None = None
+) -> HorizontalPodAutoscalerStatus:
+    old = draft.observation.status
+    statuses = draft.combined.statuses if draft.combined else ()
+    return HorizontalPodAutoscalerStatus(
+        observed_generation=draft.observation.generation if draft.settings.gates.generation else None,
+        last_scale_time=old.last_scale_time if scaled_at is None else instants.text(scaled_at),
+        current_replicas=draft.scale.replicas,
+        desired_replicas=desired,
+        current_metrics=statuses or None,
+        conditions=tuple(conditions) or None,
+    )
+
+
+def _with_scale_event(draft: Draft, at: int) -> History:
+    """What is remembered after a rescale: the change too, where there are policies that may ask for it."""
+    behavior, past = draft.spec.behavior, draft.past
+    if behavior is None:
+        return past
+    change = draft.desired - draft.scale.replicas
+    if change > 0:
+        ups = history.recorded(past.scale_ups, ScaleEvent(change, at), at - behavior.up.longest_period_ns)
+        return msgspec.structs.replace(past, scale_ups=ups)
+    downs = history.recorded(past.scale_downs, ScaleEvent(-change, at), at - behavior.down.longest_period_ns)
+    return msgspec.structs.replace(past, scale_downs=downs)
+
+
+def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -> Trace:
+    combined = draft.combined
+    return Trace(
+        now=draft.now,
+        autoscaler=draft.spec.key,
+        branch=draft.branch,
+        min_replicas=draft.spec.min_replicas,
+        max_replicas=draft.spec.max_replicas,
+        conditions_before=draft.observation.status.conditions or (),
+        current_replicas=draft.scale.replicas,
+        status_replicas=draft.scale.status_replicas,
+        zero=draft.zero,
+        tolerance_down=draft.tolerance.down if draft.tolerance else None,
+        tolerance_up=draft.tolerance.up if draft.tolerance else None,
+        selection=combined.target.step if combined else None,
+        metrics=tuple([result.step for result in combined.results]) if combined else (),
+        combination=combined.combination if combined else None,
+        stabilization=draft.stabilization,
+        limits=draft.limits,
+        is_lifted=draft.is_lifted,
+        desired=desired,
+        reason=draft.reason,
+        write=write,
+        error=error,
+    )

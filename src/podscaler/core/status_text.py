@@ -1,0 +1,39 @@
+"""Values for status as quantity texts, in the form in which the API server stores and returns them.
+
+Called by the calculators of metrics.
+
+Source: spec/decision.md 11.4.
+Differs: upstream sends a multiple of 1000 bytes as a plain number, which the server shortens (`73536000` to `73536k`);
+what is made here is the shortened text at once. The value is the same.
+"""
+
+_DECIMAL = ("m", "", "k", "M", "G", "T", "P")
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def decimal(milli: int) -> str:
+    """The text of `milli` thousandths with the largest decimal suffix that keeps an integer."""
+    if not milli:
+        return "0"
+    count = 0
+    while milli % 1000 == 0:
+        milli //= 1000
+        count += 1
+    return f"{milli}{_DECIMAL[count]}"
+
+
+def binary(milli: int) -> str:
+    """As `decimal`, but with a binary suffix where one keeps an integer (amounts of memory)."""
+    whole, rest = divmod(milli, 1000)
+    if rest or abs(whole) < 1024 or whole % 1024:
+        return decimal(milli)
+    count = 0
+    while whole % 1024 == 0:
+        whole //= 1024
+        count += 1
+    return f"{whole}{_BINARY[count]}"
+
+
+def of_resource(resource: str, milli: int) -> str:
+    """The text of an amount of a resource."""
+    return binary(milli) if resource == "memory" else decimal(milli)
