@@ -44,7 +44,7 @@ def comparable(decision: dict[str, Any]) -> dict[str, Any]:
 def decided(name: str) -> list[dict[str, Any]]:
     """Our decisions for a recording."""
     with gzip.open(VECTORS / f"{name}.recording.jsonl.gz") as lines:
-        return [msgspec.to_builtins(decision) for decision in replay.decisions(lines)]
+        return [json.loads(msgspec.json.encode(decision)) for decision in replay.decisions(lines)]
 
 
 def reference(name: str) -> list[dict[str, Any]]:
