@@ -8,7 +8,9 @@ Source: controller.md 7.
 from dataclasses import dataclass, field
 
 from podscaler.clock import NANOSECONDS
+from podscaler.controller import gates
 from podscaler.controller.gates import Gates
+from podscaler.core import settings as core_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,20 @@ class Settings:
     def sync_period_s(self) -> float:
         """The sync period in seconds."""
         return self.sync_period_ns / NANOSECONDS
+
+    @property
+    def decision(self) -> core_settings.Settings:
+        """The part of the settings that decisions look at."""
+        enabled = self.gates.enabled
+        return core_settings.Settings(
+            tolerance=self.tolerance,
+            downscale_stabilization_ns=self.downscale_stabilization_ns,
+            cpu_initialization_period_ns=self.cpu_initialization_period_ns,
+            initial_readiness_delay_ns=self.initial_readiness_delay_ns,
+            gates=core_settings.Gates(
+                scale_to_zero=enabled(gates.HPA_SCALE_TO_ZERO),
+                generation=enabled(gates.HPA_GENERATION),
+                optimized_selector_store=enabled(gates.HPA_OPTIMIZED_SELECTOR_STORE),
+                pod_level_resources=enabled(gates.POD_LEVEL_RESOURCES),
+            ),
+        )

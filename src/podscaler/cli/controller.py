@@ -1,0 +1,84 @@
+"""`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
+
+Checks once that the API server is there and allows what is needed, then works until SIGINT or SIGTERM.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from typing import Any
+
+import click
+
+from podscaler.cli import settings as flags
+from podscaler.clock import SystemClock
+from podscaler.controller import permissions
+from podscaler.controller.loop import USER_AGENT, Controller
+from podscaler.controller.serving import Endpoints
+from podscaler.controller.settings import Settings
+from podscaler.errors import UsageError
+from podscaler.kube import aiohttp_transport, locate
+from podscaler.kube.client import Client
+from podscaler.kube.config import Config
+
+log = logging.getLogger(__name__)
+
+
+@click.command(
+    epilog="Example: podscaler controller --kubeconfig ~/.kube/config --horizontal-pod-autoscaler-sync-period=10s"
+)
+@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
+@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@click.option(
+    "--metrics-bind-address",
+    metavar="HOST:PORT",
+    default="",
+    help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
+)
+@flags.controller_options
+def command(kubeconfig: str | None, context: str | None, metrics_bind_address: str, **options: Any) -> None:
+    """The autoscaler against a cluster, in place of the built-in one."""
+    settings = flags.parse_settings(options)
+    address = parse_address(metrics_bind_address) if metrics_bind_address else None
+    config = locate.find_config(kubeconfig, context)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(run(config, settings, address))
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`. Raises UsageError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise UsageError(f'--metrics-bind-address "{text}" is not HOST:PORT')
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all, as in upstream's flags
+
+
+def loop_factory() -> Any:
+    """uvloop's loop where it is installed, None (asyncio's) elsewhere."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def run(config: Config, settings: Settings, address: tuple[str, int] | None) -> None:
+    """Work until a signal comes. Raises UsageError where the server, or the address to listen on, cannot be had."""
+    clock = SystemClock()
+    transport = await aiohttp_transport.connect(config, user_agent=USER_AGENT)
+    client = Client(transport, clock)
+    controller = Controller(client, settings, clock)
+    endpoints = Endpoints(controller.telemetry, controller.unready)
+    try:
+        await permissions.check(client, config.origin)
+        if address is not None:
+            log.info("serving /metrics, /healthz and /readyz on %s", await endpoints.start(*address))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, controller.stop)
+        await controller.run()
+    finally:
+        await endpoints.stop()
+        await client.close()

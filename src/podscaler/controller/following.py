@@ -1,0 +1,67 @@
+"""What the controller follows: autoscalers and pods, read into facts once when they change.
+
+The loop keeps a cache of each; syncs take objects from there and parse nothing. A cached pod keeps only what decisions
+use, a cached autoscaler the whole object, because status writes carry it.
+
+Source: controller.md 2 and 10.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.api.autoscaling import HorizontalPodAutoscaler
+from podscaler.api.meta import ObjectMeta
+from podscaler.api.pods import Pod, PodMeta
+from podscaler.core import intake, model, spec
+from podscaler.core.emulation import Emulation
+from podscaler.kube.watch import Source
+
+_AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
+_POD = msgspec.json.Decoder(Pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """A cached autoscaler: the object, and its spec as facts."""
+
+    metadata: ObjectMeta
+    wire: HorizontalPodAutoscaler
+    spec: spec.Spec
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPod:
+    """A cached pod: what finds it, and its facts."""
+
+    metadata: PodMeta
+    facts: model.Pod
+
+
+def autoscalers(rules: Emulation) -> Source[Autoscaler]:
+    """All autoscalers, in autoscaling/v2."""
+    return Source(
+        "/apis/autoscaling/v2/horizontalpodautoscalers", "horizontalpodautoscalers.autoscaling", _autoscaler(rules)
+    )
+
+
+def pods(rules: Emulation) -> Source[CachedPod]:
+    """All pods."""
+    return Source("/api/v1/pods", "pods", _pod(rules))
+
+
+def _autoscaler(rules: Emulation) -> Callable[[msgspec.Raw], Autoscaler]:
+    def read(raw: msgspec.Raw) -> Autoscaler:
+        wire = _AUTOSCALER.decode(raw)
+        return Autoscaler(wire.metadata, wire, spec.of(wire, rules))
+
+    return read
+
+
+def _pod(rules: Emulation) -> Callable[[msgspec.Raw], CachedPod]:
+    def read(raw: msgspec.Raw) -> CachedPod:
+        wire = _POD.decode(raw)
+        return CachedPod(wire.metadata, intake.pod(wire, rules))
+
+    return read

@@ -1,0 +1,216 @@
+"""The controller: follows autoscalers and pods, and looks at each autoscaler once a period and whenever it is edited.
+
+`podscaler controller` and `podscaler up` run one. Rules:
+
+1. A new autoscaler and one with a new generation are looked at immediately; anything else waits for the next period,
+   which an immediate look neither shifts nor resets.
+2. One autoscaler is never looked at twice at the same time, whatever the number of workers.
+3. Nothing that goes wrong with one autoscaler affects another, and no failure of the API server ends the controller.
+4. What is remembered of an autoscaler is dropped when its next turn finds it gone.
+
+Source: controller.md 1 to 3.
+"""
+
+import asyncio
+import logging
+import random
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from podscaler import __version__
+from podscaler.clock import Clock
+from podscaler.controller import following, gates
+from podscaler.controller.following import Autoscaler, CachedPod
+from podscaler.controller.memory import Memory
+from podscaler.controller.queue import MeteredQueue
+from podscaler.controller.reconcile import Reconciler
+from podscaler.controller.settings import Settings
+from podscaler.controller.surroundings import Surroundings
+from podscaler.controller.telemetry import Telemetry
+from podscaler.kube import aiohttp_transport
+from podscaler.kube.cache import Cache, Key, key_of
+from podscaler.kube.client import Client
+from podscaler.kube.config import Config
+from podscaler.kube.watch import Reflector
+from podscaler.metrics.source import MetricsSource
+from podscaler.workqueue import ShutDown
+
+log = logging.getLogger(__name__)
+
+USER_AGENT = f"podscaler/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
+RESTART_DELAY_S = 1.0
+STOP_TIMEOUT_S = 10.0
+FLUSH_TIMEOUT_S = 2.0
+
+
+class Controller:
+    """See the module's rules.
+
+    Args:
+        client: the API server to work on; the caller closes it.
+        settings: what the flags say.
+        clock: all of the controller's time.
+        metrics: where metrics come from; None: the metrics APIs of the same API server.
+        rng: for jitter and for the correlation of events.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        *,
+        metrics: MetricsSource | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        rng = rng or random.Random()
+        rules = settings.decision.emulation
+        self._settings = settings
+        self._clock = clock
+        self._autoscalers: Cache[Autoscaler] = Cache()
+        self._pods: Cache[CachedPod] = Cache()
+        self._autoscaler_watch = Reflector(
+            client, following.autoscalers(rules), cache=self._autoscalers, clock=clock, rng=rng
+        )
+        self._pod_watch = Reflector(client, following.pods(rules), cache=self._pods, clock=clock, rng=rng)
+        self._around = Surroundings.of(client, settings, clock, metrics=metrics, rng=rng)
+        self._memory = Memory()
+        self._queue = MeteredQueue(clock, self.telemetry.queue)
+        self._reconciler = Reconciler(self._around, self._memory, self._pods, settings)
+        self._stopping = asyncio.Event()
+        self._autoscalers.subscribe(self)
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """The controller's Prometheus metrics."""
+        return self._around.telemetry
+
+    def unready(self) -> list[str]:
+        """Why the controller does not work yet, one reason a line; empty when it does."""
+        reasons = []
+        if not self._autoscalers.synced:
+            reasons.append(
+                f"horizontalpodautoscalers are not listed yet: {self._autoscaler_watch.last_error or 'soon'}"
+            )
+        if not self._pods.synced:
+            reasons.append(f"pods are not listed yet: {self._pod_watch.last_error or 'soon'}")
+        return reasons
+
+    async def run(self) -> None:
+        """Work until `stop` is called, or until cancelled."""
+        background = [
+            self._background("the watch of autoscalers", self._autoscaler_watch.run),
+            self._background("the watch of pods", self._pod_watch.run),
+            self._background("the writer of events", self._around.recorder.run),
+        ]
+        workers: list[asyncio.Task[None]] = []
+        try:
+            await self._first_of(self._wait_synced(), self._stopping.wait())
+            if not self._stopping.is_set():
+                workers = [self._background("worker", self._work) for _ in range(self._settings.concurrent_syncs)]
+                await self._stopping.wait()
+                await self._first_of(asyncio.wait(workers), self._clock.sleep(STOP_TIMEOUT_S))
+            await self._first_of(self._around.recorder.flush(), self._clock.sleep(FLUSH_TIMEOUT_S))
+        finally:
+            self._queue.shut_down()
+            for task in (*workers, *background):
+                task.cancel()
+            await asyncio.gather(*workers, *background, return_exceptions=True)
+
+    def stop(self) -> None:
+        """Make `run` end once the running syncs are done."""
+        self._stopping.set()
+        self._queue.shut_down()
+
+    def added(self, obj: Autoscaler) -> None:
+        """The watch has a new autoscaler: look at it now."""
+        key = key_of(obj)
+        if self._memory.register(key):
+            self.telemetry.autoscaler_added()
+        self._queue.add(key)
+
+    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
+        """The watch has a newer version: look at it now if it was edited, else within a period."""
+        is_edited = old.metadata.generation != new.metadata.generation
+        if is_edited and self._settings.gates.enabled(gates.HPA_GENERATION):
+            self.added(new)
+        else:
+            self._queue.add_after(key_of(new), self._settings.sync_period_s)
+
+    def deleted(self, obj: Autoscaler) -> None:
+        """The watch says that an autoscaler is gone."""
+        self._memory.unregister(key_of(obj), obj.metadata.uid)
+        self.telemetry.autoscaler_deleted()
+
+    async def _wait_synced(self) -> None:
+        await self._autoscalers.wait_synced()
+        await self._pods.wait_synced()
+        log.info("following %d autoscalers and %d pods", len(self._autoscalers), len(self._pods))
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.get()
+            except ShutDown:
+                return
+            try:
+                await self._turn(key)
+            finally:
+                self._queue.done(key)
+
+    async def _turn(self, key: Key) -> None:
+        try:
+            is_there = await self._process(key)
+        except Exception:
+            log.exception("the sync of %s/%s failed in a way that is a bug; it is tried again", *key)
+            self._queue.add_after(key, self._settings.sync_period_s)
+            await self._clock.sleep(RESTART_DELAY_S)
+            return
+        if is_there:
+            self._queue.add_after(key, self._settings.sync_period_s)
+
+    async def _process(self, key: Key) -> bool:
+        """Look at one autoscaler; whether it (still) exists, so that it has to be looked at again."""
+        if self._settings.gates.enabled(gates.STALE_CONTROLLER_CONSISTENCY):
+            lag = self._memory.versions.find_lag(key, self._autoscalers.version)
+            if lag is not None:
+                self.telemetry.stale_skip()
+                log.info("horizontalpodautoscaler %s/%s is skipped: %s", *key, lag)
+                return True
+        autoscaler = self._autoscalers.find(key)
+        if autoscaler is None:
+            log.info("horizontalpodautoscaler %s/%s has been deleted", *key)
+            self._memory.forget(key)
+            return False
+        await self._reconciler.reconcile(autoscaler)
+        return True
+
+    async def _first_of(self, *waits: Coroutine[Any, Any, Any]) -> None:
+        tasks = [asyncio.ensure_future(wait) for wait in waits]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _background(self, name: str, part: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(self._keep(name, part), name=name)
+
+    async def _keep(self, name: str, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            try:
+                await part()
+                return
+            except Exception:
+                log.exception("%s failed in a way that is a bug; it starts again", name)
+            await self._clock.sleep(RESTART_DELAY_S)
+
+
+async def run_controller(config: Config, settings: Settings, clock: Clock) -> None:
+    """Run a controller on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
+    client = Client(await aiohttp_transport.connect(config, user_agent=USER_AGENT), clock)
+    try:
+        await Controller(client, settings, clock).run()
+    finally:
+        await client.close()

@@ -1,0 +1,66 @@
+"""What the controller remembers between syncs, all of it in memory.
+
+The loop registers and forgets autoscalers; the reconciler reads and changes what belongs to one. Lifetimes:
+
+* histories (recommendations, scale events): from the first sync that reads a scale until a sync finds the autoscaler
+  gone. An autoscaler that is deleted and made again before that keeps them.
+* registrations and selectors: from the watch's addition until its deletion.
+* status versions: see `podscaler.controller.consistency`.
+
+Source: controller.md 1.
+"""
+
+from podscaler.api.selectors import Selector
+from podscaler.controller.consistency import ConsistencyStore
+from podscaler.core import history
+from podscaler.core.history import History
+from podscaler.core.neighbours import Namespace, SelectorStore
+from podscaler.kube.cache import Key
+
+
+class Memory:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._histories: dict[Key, History] = {}
+        self._registered: set[Key] = set()
+        self._selectors = SelectorStore()
+        self.versions = ConsistencyStore()
+
+    def register(self, key: Key) -> bool:
+        """The autoscaler is there; whether that is news."""
+        is_new = key not in self._registered
+        self._registered.add(key)
+        return is_new
+
+    def unregister(self, key: Key, uid: str) -> None:
+        """The autoscaler was deleted; its history stays until a sync finds it gone."""
+        self._registered.discard(key)
+        self._selectors.forget("/".join(key))
+        self.versions.forget(key, uid)
+
+    def is_registered(self, key: Key) -> bool:
+        """Whether the watch says that the autoscaler is there."""
+        return key in self._registered
+
+    def history(self, key: Key) -> History:
+        """What earlier syncs left."""
+        return self._histories.get(key, history.EMPTY)
+
+    def keep_history(self, key: Key, latest: History) -> None:
+        """What this sync leaves."""
+        self._histories[key] = latest
+
+    def keep_selector(self, key: Key, selector: Selector) -> None:
+        """The selector of the autoscaler's target, if the autoscaler is still there."""
+        if key in self._registered:
+            self._selectors.store("/".join(key), selector)
+
+    def neighbours(self, namespace: str) -> Namespace:
+        """The selectors of the autoscalers of a namespace."""
+        return self._selectors.namespace(namespace)
+
+    def forget(self, key: Key) -> None:
+        """A sync found the autoscaler gone."""
+        self._histories.pop(key, None)
+        self.versions.forget(key)

@@ -1,0 +1,118 @@
+"""The facts for one sync: the target's scale, its pods, and metrics where the decision will look at them.
+
+The reconciler calls it first. Pods come from the cache; the scale and metrics cost a request each. Metrics of one
+autoscaler are asked for at the same time.
+
+Source: decision.md 2 (steps 1 to 10), 3.1, 7.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.api import selectors
+from podscaler.api.selectors import Selector, SelectorError
+from podscaler.controller.following import Autoscaler, CachedPod
+from podscaler.controller.memory import Memory
+from podscaler.controller.surroundings import Surroundings
+from podscaler.controller.target import Target
+from podscaler.core import demand
+from podscaler.core.demand import Demand
+from podscaler.core.metric_spec import Metric
+from podscaler.core.model import Answer, Failure, Observation, Pod, Scale
+from podscaler.core.settings import Settings
+from podscaler.errors import StatusError
+from podscaler.kube.cache import Cache, key_of
+from podscaler.metrics import queries
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a sync saw.
+
+    Attributes:
+        observation: for the decision.
+        target: to write the scale with; None where it could not be read.
+        durations_s: how long each metric's answer took, in the order of the spec; empty where none was asked for.
+    """
+
+    observation: Observation
+    target: Target | None
+    durations_s: tuple[float, ...] = ()
+
+
+class Observer:
+    """See the module.
+
+    Args:
+        around: where to ask.
+        memory: the other autoscalers' selectors.
+        pods: all pods.
+        flags: the decision's settings.
+    """
+
+    def __init__(self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], flags: Settings) -> None:
+        self._around = around
+        self._memory = memory
+        self._pods = pods
+        self._flags = flags
+
+    async def observe(self, autoscaler: Autoscaler) -> Seen:
+        """The facts. Raises nothing that the world may cause: failures are facts."""
+        target, scale = await self._read_target(autoscaler)
+        observation = self._observation(autoscaler, scale)
+        needed = demand.of_sync(autoscaler.spec, observation, self._flags)
+        if needed.selector is None:
+            return Seen(observation, target)
+        self._memory.keep_selector(key_of(autoscaler), needed.selector)
+        answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
+        observation = self._observation(autoscaler, scale)  # pods as they are when the samples have come
+        return Seen(msgspec.structs.replace(observation, metrics=answers), target, durations_s)
+
+    async def _read_target(self, autoscaler: Autoscaler) -> tuple[Target | None, Scale | Failure]:
+        if autoscaler.spec.target_fault:
+            return None, Failure(autoscaler.spec.target_fault)
+        reference = autoscaler.wire.spec.scale_target_ref
+        try:
+            target = await self._around.targets.read(autoscaler.metadata.namespace, reference)
+        except StatusError as error:
+            return None, Failure(error.message, error.reason, error.code)
+        wire = target.scale
+        return target, Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
+
+    def _observation(self, autoscaler: Autoscaler, scale: Scale | Failure) -> Observation:
+        key = key_of(autoscaler)
+        return Observation(
+            scale=scale,
+            status=autoscaler.wire.status,
+            generation=autoscaler.metadata.generation,
+            pods=self._target_pods(key[0], scale),
+            neighbours=self._memory.neighbours(key[0]),
+            is_registered=self._memory.is_registered(key),
+        )
+
+    def _target_pods(self, namespace: str, scale: Scale | Failure) -> Sequence[Pod]:
+        if isinstance(scale, Failure) or not scale.selector:
+            return ()
+        try:
+            selector = selectors.parse(scale.selector)
+        except SelectorError:
+            return ()  # the decision reports it
+        return [pod.facts for pod in self._pods.select(namespace, selector)]
+
+    async def _answers(self, namespace: str, needed: Demand) -> tuple[tuple[Answer | None, ...], tuple[float, ...]]:
+        selector = needed.selector or selectors.NOTHING
+        timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
+        results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)
+        return tuple([answer for answer, _ in results]), tuple([duration_s for _, duration_s in results])
+
+    async def _timed(self, namespace: str, metric: Metric | None, selector: Selector) -> tuple[Answer | None, float]:
+        if metric is None:
+            return None, 0.0
+        started_s = self._around.clock.monotonic_s()
+        answer = await queries.answer(
+            self._around.metrics, metric, namespace=namespace, selector=selector, rules=self._flags.emulation
+        )
+        return answer, self._around.clock.monotonic_s() - started_s
