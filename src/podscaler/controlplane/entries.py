@@ -8,6 +8,7 @@ never changes.
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -83,10 +84,14 @@ class Entry:
         self.key = key_of(namespace, name)
         self.revision = revision
         self.uid = head.uid
-        self.labels = {sys.intern(k): sys.intern(v) for k, v in head.labels.items()} if head.labels else _NO_LABELS
-        self.owner_uids = tuple(owner.uid for owner in head.ownerReferences) if head.ownerReferences else ()
+        self.labels = _shared_labels(tuple(head.labels.items())) if head.labels else _NO_LABELS
+        self.owner_uids = _shared_uids(tuple(each.uid for each in head.ownerReferences)) if head.ownerReferences else ()
         self.body = body
         self.fields: tuple[str, Mapping[str, str]] | None = None
+
+    def share(self, previous: "Entry") -> None:
+        """Use the texts of another version of the same object: old versions then cost little more than their body."""
+        self.name, self.key, self.uid = previous.name, previous.key, previous.uid
 
     def decode(self) -> Object:
         """A fresh copy of the object, the caller's own."""
@@ -95,6 +100,18 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"<Entry {self.resource} {self.key} @{self.revision}>"
+
+
+@lru_cache(maxsize=4096)
+def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """The labels as a map: one for all objects that carry the same."""
+    return dict(items)
+
+
+@lru_cache(maxsize=4096)
+def _shared_uids(uids: tuple[str, ...]) -> tuple[str, ...]:
+    """The same uids: one tuple for all dependents of an owner."""
+    return uids
 
 
 def key_of(namespace: str, name: str) -> str:

@@ -136,7 +136,9 @@ def _page(store: Store, selection: Selection, *, revision: int, start: str, limi
     if start:
         entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
     if not limit:
-        return Page([entry for entry in entries if selection.matches(entry)], revision)
+        return Page(
+            [entry for entry in entries if selection.matches(entry)] if selection.is_filtered else entries, revision
+        )
     taken: list[Entry] = []
     for index, entry in enumerate(entries):
         if len(taken) == limit:

@@ -7,6 +7,8 @@ nobody decoded it.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal
 
+import msgspec
+
 from podscaler.api.resources import Object, Resource
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import LATEST, DeleteOptions, ListOptions, Preconditions, UpdateOptions
@@ -104,14 +106,10 @@ async def _changes(subscription: Subscription) -> AsyncIterator[Change]:
             yield Change(notice.type, notice.entry.decode())
 
 
-def _copied(value: Object) -> Object:
-    return {name: _copied_value(part) for name, part in value.items()}
-
-
-def _copied_value(value: object) -> object:
-    if isinstance(value, dict):
-        return _copied(value)
-    return [_copied_value(part) for part in value] if isinstance(value, list) else value
+def _copied(obj: Object) -> Object:
+    """A deep copy of JSON-ready data: encoding and decoding is quicker than walking through it."""
+    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copy
 
 
 def _default(record: Resource, obj: Object) -> None:

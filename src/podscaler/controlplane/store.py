@@ -219,6 +219,8 @@ class Store:
             if row.revision > self.log.floor:
                 self.log.append(Event(row.revision, row.at_ns, entry, previous))
             if entry is not None:
+                if previous is not None:
+                    entry.share(previous)
                 versions[row.revision] = current[entry.resource, entry.key] = entry
             elif previous is not None:
                 del current[previous.resource, previous.key]

@@ -44,6 +44,8 @@ class Transaction:
         if self._dry_run:
             return entries.from_object(resource, obj, previous.revision if previous else 0)
         entry = entries.from_object(resource, obj, self._next_revision())
+        if previous is not None and previous.uid == entry.uid:
+            entry.share(previous)
         self.events.append(Event(entry.revision, self.now_ns, entry, previous))
         return entry
 

@@ -101,6 +101,11 @@ class Subscription:
         self._waiter: asyncio.Future[None] | None = None
 
     @property
+    def is_initial(self) -> bool:
+        """Whether objects that there are from the start are still to be given: no bookmark can be sent yet."""
+        return self._initial is not None
+
+    @property
     def revision(self) -> int:
         """Everything up to here has been given, or is not selected: the resourceVersion of a bookmark sent now."""
         store = self._watchers.store

@@ -101,6 +101,7 @@ class _Stream:
         self._frames = frames
         self._response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
         self._response.content_type = "application/json"
+        self._is_behind = False
 
     async def run(self, source: Subscription | StatusError, timeout_s: float) -> None:
         """Write what comes from `source` until the time is up or history is gone."""
@@ -113,7 +114,8 @@ class _Stream:
             async with asyncio.timeout(timeout_s):
                 await self._follow(source)
         except TimeoutError:
-            await self._write(self._frames.bookmark(source.revision))
+            if not self._is_behind and not source.is_initial:  # a bookmark says that nothing is missing before it
+                await self._write(self._frames.bookmark(source.revision))
         except StatusError as error:
             await self._write(self._frames.failure(error))
 
@@ -122,8 +124,10 @@ class _Stream:
             if batch is None:
                 await self._write(self._frames.bookmark(source.revision))
             else:
+                self._is_behind = True
                 for piece in self._frames.pieces(batch):
                     await self._write(piece)
+                self._is_behind = False
 
     async def end(self) -> web.StreamResponse:
         """Finish the response."""
