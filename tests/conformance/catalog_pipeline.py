@@ -12,7 +12,7 @@ from typing import Any
 
 from podscaler.api import canonical, catalog, decoding, resources
 from podscaler.api import field as fields
-from podscaler.api.kinds import metadata, scaling
+from podscaler.api.kinds import metadata, scaling, semantics
 from podscaler.errors import StatusError
 
 Object = dict[str, Any]
@@ -172,7 +172,7 @@ class Pipeline:
             strategy.prepare_update(new, old)
             faults = strategy.validate(new, old)
         self._refuse(resource, new, metadata.validate_metadata(resource, new, old) + faults)
-        if strategy.has_generation and strategy.spec_of(new) != strategy.spec_of(old):
+        if strategy.has_generation and not semantics.same(strategy.spec_of(new), strategy.spec_of(old)):
             meta["generation"] = old_meta["generation"] + 1
         return self._keep(target, new)
 

@@ -12,7 +12,6 @@ from podscaler.api.kinds import (
     label_selector,
     pod_defaults,
     scaling,
-    semantics,
     status_subresource,
     workload_spec,
 )
@@ -126,14 +125,13 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
-        spec_of=lambda deployment: semantics.meaning(deployment.get("spec")),
     ),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the deployment, unique within its namespace."),
             Column("Ready", description="How many pods are ready, of those asked for."),
-            Column("Up-to-date", "integer", description="How many pods have the newest template."),
-            Column("Available", "integer", description="How many pods have been ready for long enough."),
+            Column("Up-to-date", description="How many pods have the newest template."),
+            Column("Available", description="How many pods have been ready for long enough."),
             Column("Age", description="Time since the deployment was created."),
             Column("Containers", description="Names of the template's containers.", priority=1),
             Column("Images", description="Images of the template's containers.", priority=1),

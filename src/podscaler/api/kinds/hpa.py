@@ -3,8 +3,6 @@
 Source: spec/api.md.
 """
 
-from typing import Any
-
 from podscaler.api.kinds import hpa_defaults, hpa_table, hpa_v1, hpa_validation, semantics, status_subresource
 from podscaler.api.resources import Object, Resource, Strategy, Version
 
@@ -31,10 +29,12 @@ def _prepare_create(new: Object) -> None:
     hpa_defaults.fill_status(new)
 
 
-def _meaning(hpa: Object) -> Any:
-    complete = {"spec": semantics.copied(hpa.get("spec") or {})}
+def _complete_spec(hpa: Object) -> Object:
+    """The spec with the defaults that an object stored through v1 may lack."""
+    complete: Object = {"spec": semantics.copied(hpa.get("spec") or {})}
     hpa_defaults.fill_v2(complete)
-    return semantics.meaning(complete["spec"])
+    spec: Object = complete["spec"]
+    return spec
 
 
 RESOURCE = Resource(
@@ -69,7 +69,7 @@ RESOURCE = Resource(
         validate=hpa_validation.faults,
         validate_status=hpa_validation.status_faults,
         has_generation=True,
-        spec_of=_meaning,
+        spec_of=_complete_spec,
     ),
     printer=hpa_table.PRINTER,
 )

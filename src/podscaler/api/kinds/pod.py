@@ -9,7 +9,6 @@ from podscaler.api.kinds import (
     pod_table,
     pod_update,
     pod_validation,
-    semantics,
     status_subresource,
 )
 from podscaler.api.resources import Object, Resource, Strategy, Version
@@ -70,7 +69,6 @@ RESOURCE = Resource(
         validate=lambda new, old: pod_update.faults(new, old) if old else pod_validation.faults(new),
         validate_status=pod_update.status_faults,
         has_generation=True,
-        spec_of=lambda pod: semantics.meaning(pod.get("spec")),
         grace_period_s=_grace_period_s,
         prepare_subresource_update={"binding": _prepare_binding},
     ),

@@ -13,7 +13,6 @@ from podscaler.api.kinds import (
     pod_defaults,
     pod_template,
     scaling,
-    semantics,
     status_subresource,
     workload_spec,
 )
@@ -113,10 +112,6 @@ def _fields(workload: Object) -> dict[str, str]:
     return {"status.replicas": str((workload.get("status") or {}).get("replicas", 0))}
 
 
-def _spec_of(workload: Object) -> Any:
-    return semantics.meaning(workload.get("spec"))
-
-
 RESOURCE = Resource(
     group="apps",
     plural="replicasets",
@@ -136,7 +131,6 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
-        spec_of=_spec_of,
     ),
     printer=Printer(
         _columns("replica set"),
@@ -164,7 +158,6 @@ REPLICATION_CONTROLLER = Resource(
         validate_status=status_faults,
         has_generation=True,
         orphans_by_default=True,
-        spec_of=_spec_of,
     ),
     printer=Printer(
         _columns("replication controller"),

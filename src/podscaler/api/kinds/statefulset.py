@@ -137,7 +137,6 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
-        spec_of=lambda stateful_set: semantics.meaning(stateful_set.get("spec")),
     ),
     printer=Printer(
         columns=(

@@ -210,13 +210,3 @@ def test_tables() -> None:
         ["web", 3, 0, 2, "<unknown>", "c", "i", "app=web"],
         ["web", "2/3", "<unknown>", "c", "i"],
     ]
-
-
-def test_generation_follows_the_meaning_of_the_spec() -> None:
-    """Another way to write the same amount is no change; another amount is."""
-    texts = ("100m", "0.1", "0.2")
-    containers = [[{"name": "c", "image": "i", "resources": {"requests": {"cpu": text}}}] for text in texts]
-    meanings = [
-        _DEPLOYMENT.strategy.spec_of({"spec": {"template": {"spec": {"containers": each}}}}) for each in containers
-    ]
-    assert [meanings[0] == meanings[1], meanings[0] == meanings[2]] == [True, False]
