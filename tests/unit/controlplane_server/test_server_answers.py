@@ -1,0 +1,120 @@
+"""Bodies of answers: YAML as Go writes it, bare metadata, lists."""
+
+from typing import Any
+
+import pytest
+
+from podscaler.controlplane import entries
+from podscaler.controlplane.listing import Page
+from podscaler.controlplane.server import answers, health, negotiation, queries, shapes, zero_objects
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.queries import Query
+from podscaler.errors import StatusError
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param({"b": 1, "a": {"d": [], "c": {}}}, "a:\n  c: {}\n  d: []\nb: 1\n", id="sorted"),
+        pytest.param({"a": [{"x": 1, "y": [2]}]}, 'a:\n- x: 1\n  "y":\n  - 2\n', id="lists are not indented"),
+        pytest.param({"a": "1"}, 'a: "1"\n', id="a text that reads as a number"),
+        pytest.param({"a": "1e3"}, 'a: "1e3"\n', id="a text that reads as a float"),
+        pytest.param({"a": "true", "b": "null", "c": ""}, 'a: "true"\nb: "null"\nc: ""\n', id="words"),
+        pytest.param({"a": "2024-01-01T00:00:00Z"}, 'a: "2024-01-01T00:00:00Z"\n', id="a time"),
+        pytest.param({"a": "x\ny\n"}, "a: |\n  x\n  y\n", id="lines"),
+        pytest.param({"a": "b: c"}, "a: 'b: c'\n", id="punctuation"),
+        pytest.param({"a": None, "b": True, "c": 1.5}, "a: null\nb: true\nc: 1.5\n", id="scalars"),
+        pytest.param({"a": "é" * 100}, f"a: {'é' * 100}\n", id="long and not ASCII"),
+        pytest.param({"a": "w " * 100 + "w"}, f"a: {'w ' * 100}w\n", id="no folding"),
+    ],
+)
+def test_yaml(value: Any, text: str) -> None:
+    """YAML is written as Go's library writes it."""
+    assert answers.to_yaml(value).decode() == text
+
+
+async def test_of_json_as_yaml() -> None:
+    """Prepared JSON can still be asked for as YAML."""
+    answer = await answers.of_json(b'{"a":1}', negotiation.Form("yaml"))
+    assert answer == Answer(b"a: 1\n", 200, "application/yaml")
+
+
+async def test_refusal_keeps_headers() -> None:
+    """A refusal is its Status, with the headers that it asks for."""
+    error = StatusError("later", code=503, reason="ServiceUnavailable", headers={"Retry-After": "1"})
+    answer = await answers.refusal(error, negotiation.PLAIN)
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
+
+
+def test_partial() -> None:
+    """Bare metadata is the stored text of the metadata."""
+    body = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"\\u003c"}},"spec":{}}'
+    assert shapes.partial(body, "v1") == (
+        b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
+        b'"metadata":{"name":"p","labels":{"a":"\\u003c"}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        pytest.param(Page([], 7), {"resourceVersion": "7"}, id="all"),
+        pytest.param(
+            Page([], 7, "token", 3),
+            {"resourceVersion": "7", "continue": "token", "remainingItemCount": 3},
+            id="a first page",
+        ),
+        pytest.param(Page([], 0), {}, id="computed objects"),
+    ],
+)
+def test_list_metadata(page: Page, expected: dict[str, Any]) -> None:
+    """A list says of which revision it is and how to go on."""
+    assert shapes.list_metadata(page) == expected
+
+
+def test_include_object() -> None:
+    """Tables carry metadata unless asked otherwise; what is not a choice is refused."""
+    assert [shapes.include_object(text) for text in ("", "None", "Object")] == ["Metadata", "None", "Object"]
+    with pytest.raises(StatusError, match='unrecognized includeObject value: "Everything"'):
+        shapes.include_object("Everything")
+
+
+def test_zero_objects() -> None:
+    """A bookmark has the fields that Go writes for an empty object of the kind."""
+    assert zero_objects.fields_of("autoscaling/v2.HorizontalPodAutoscaler") == {
+        "spec": {"scaleTargetRef": {"kind": "", "name": ""}, "maxReplicas": 0},
+        "status": {"desiredReplicas": 0, "currentMetrics": None},
+    }
+    assert zero_objects.fields_of("example.com/v1.Unknown") == {}
+
+
+def test_entries_of_computed_objects_have_no_version() -> None:
+    """An object that is not stored has no resourceVersion."""
+    entry = entries.from_object("pods.metrics.k8s.io", {"metadata": {"name": "p", "namespace": "n"}}, 0)
+    assert entry.body == b'{"metadata":{"name":"p","namespace":"n"}}'
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "text"),
+    [
+        pytest.param("/healthz", "", 200, "ok", id="healthy"),
+        pytest.param("/livez/ping", "", 200, "ok", id="one check"),
+        pytest.param("/healthz", "verbose", 200, "[+]ping ok\n[+]store ok\nhealthz check passed\n", id="verbose"),
+        pytest.param("/readyz", "exclude=store&verbose", 200, "[+]ping ok\nreadyz check passed\n", id="exclude"),
+    ],
+)
+def test_health(path: str, query: str, status: int, text: str) -> None:
+    """Health endpoints answer as upstream's."""
+    answer = health.answer(path, Query(query), {"store": lambda: ""})
+    assert answer is not None
+    assert (answer.status, answer.body.decode()) == (status, text)
+
+
+def test_ill_health() -> None:
+    """A failing check is a 500 that says why; an unknown check is not there."""
+    checks = {"store": lambda: "disk full"}
+    answer = health.answer("/readyz", queries.EMPTY, checks)
+    assert answer == Answer(
+        b"[+]ping ok\n[-]store failed: disk full\nreadyz check failed\n", 500, "text/plain; charset=utf-8"
+    )
+    assert health.answer("/readyz/nope", queries.EMPTY, checks) is None

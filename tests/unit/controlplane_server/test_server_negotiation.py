@@ -1,0 +1,117 @@
+"""Content negotiation: which form an Accept header leads to."""
+
+import pytest
+
+from podscaler.controlplane.server import negotiation
+from podscaler.controlplane.server.negotiation import PLAIN, Form
+from podscaler.errors import StatusError
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+KUBECTL = f"{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        pytest.param("", PLAIN, id="no header"),
+        pytest.param("*/*", PLAIN, id="anything"),
+        pytest.param("application/json", PLAIN, id="JSON"),
+        pytest.param("application/yaml", Form("yaml"), id="YAML"),
+        pytest.param("application/vnd.kubernetes.protobuf,application/json", PLAIN, id="protobuf or JSON"),
+        pytest.param("application/xml, application/json;q=0.5", PLAIN, id="another type first"),
+        pytest.param("application/json;q=0.2,application/yaml;q=0.7", Form("yaml"), id="by quality"),
+        pytest.param("application/yaml;q=0,application/json", PLAIN, id="quality zero is a refusal"),
+        pytest.param("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", PLAIN, id="a browser"),
+        pytest.param(KUBECTL, Form("json", "table", "v1"), id="kubectl get"),
+        pytest.param("application/json;as=Table;v=v1beta1;g=meta.k8s.io", Form("json", "table", "v1beta1"), id="old"),
+        pytest.param(
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", Form("json", "partial"), id="metadata"
+        ),
+        pytest.param(
+            "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json",
+            Form("json", "partial_list"),
+            id="metadata of a list",
+        ),
+        pytest.param("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", PLAIN, id="an unknown version"),
+        pytest.param("application/json;stream=watch", PLAIN, id="a stream of JSON"),
+        pytest.param("application/json; charset=utf-8; q=x", PLAIN, id="a quality that is no number"),
+    ],
+)
+def test_resource_form(accept: str, form: Form) -> None:
+    """The first clause that can be satisfied wins."""
+    assert negotiation.resource_form(accept, can_stream=True) == form
+
+
+@pytest.mark.parametrize(
+    ("accept", "can_stream", "text"),
+    [
+        pytest.param(
+            "image/png",
+            False,
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf",
+            id="no type of ours",
+        ),
+        pytest.param(
+            "image/png",
+            True,
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+            "application/vnd.kubernetes.protobuf;stream=watch",
+            id="no type of ours, where there are streams",
+        ),
+        pytest.param(
+            "application/json;as=Table;v=v1;g=example.com",
+            False,
+            "only the following media types are accepted: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf",
+            id="an unknown transformation",
+        ),
+        pytest.param(
+            AGGREGATED,
+            False,
+            "only the following media types are accepted: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf",
+            id="discovery of a resource",
+        ),
+    ],
+)
+def test_refusals(accept: str, can_stream: bool, text: str) -> None:
+    """What cannot be satisfied is a 406 that says what can."""
+    with pytest.raises(StatusError) as refused:
+        negotiation.resource_form(accept, can_stream=can_stream)
+    assert (refused.value.code, refused.value.message) == (406, text)
+
+
+@pytest.mark.parametrize(
+    ("accept", "aggregates", "form"),
+    [
+        pytest.param(AGGREGATED, True, Form("json", "discovery"), id="aggregated"),
+        pytest.param(f"{AGGREGATED},application/json", False, PLAIN, id="aggregated where there is no such form"),
+        pytest.param(AGGREGATED.replace("v2", "v2beta1") + ",application/json", True, PLAIN, id="an older form"),
+        pytest.param(f"{AGGREGATED};profile=nopeer,application/json", True, Form("json", "discovery"), id="profile"),
+        pytest.param("application/json", True, PLAIN, id="plain"),
+    ],
+)
+def test_discovery_form(accept: str, aggregates: bool, form: Form) -> None:
+    """Discovery is aggregated where asked for and possible."""
+    assert negotiation.discovery_form(accept, aggregates=aggregates) == form
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        pytest.param("application/yaml", Form("yaml"), id="YAML"),
+        pytest.param("image/png", PLAIN, id="nothing of ours"),
+        pytest.param("application/json,application/yaml", PLAIN, id="JSON first"),
+    ],
+)
+def test_refusal_form(accept: str, form: Form) -> None:
+    """A refusal is always JSON or YAML, whatever was asked for."""
+    assert negotiation.refusal_form(accept) == form
+
+
+def test_media_type() -> None:
+    """Parameters and case of a Content-Type do not matter."""
+    assert negotiation.media_type(" Application/JSON ; charset=utf-8") == "application/json"
