@@ -71,7 +71,7 @@ async def replayed(objects: Objects, start: State, revision: int) -> State:
 
 async def open_objects(directory: Path, retention: Retention) -> tuple[Store, Objects]:
     """The store in `directory`, and its objects."""
-    store = await open_store(directory, VirtualClock(), retention=retention, run=run_inline)
+    store = await open_store(directory, VirtualClock(), retention=retention, run=run_inline, is_synced=False)
     return store, Objects(store, KINDS)
 
 

@@ -57,7 +57,7 @@ class Strategy:
 
     `prepare_*` change the new object in place (clear or carry over status, keep what a client may not set); `validate*`
     return every fault, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and
-    rises when `spec_of` differs.
+    rises when `spec_of` differs in meaning (`podscaler.api.kinds.semantics`).
     """
 
     prepare_create: Callable[[Object], None] = _nothing
@@ -78,6 +78,8 @@ class Strategy:
     """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
     prepare_subresource_update: Mapping[str, Callable[[Object, Object], None]] = field(default_factory=dict)
     """Further subresources whose PUT is an update of the object (`finalize`): what prepare_update is to it."""
+    allows_unconditional_update: bool = True
+    """Whether a PUT without resourceVersion replaces whatever is stored (not a Lease: its holder must have seen it)."""
     orphans_by_default: bool = False
     """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
 

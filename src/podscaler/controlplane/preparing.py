@@ -73,9 +73,14 @@ def update_faults(resource: Resource, new: Object, old: Object, subresource: str
 
 
 def check_version(resource: Resource, new: Object, stored: Entry) -> None:
-    """Raise StatusError 409 if `new` names another resourceVersion than the stored one, 500 if it is no number."""
+    """Raise StatusError 409 if `new` names another resourceVersion than the stored one, 500 if it is no number.
+
+    Without one 422, if the kind demands it.
+    """
     wanted = str((new.get("metadata") or {}).get("resourceVersion") or "")
     if wanted in ("", "0"):
+        if not resource.strategy.allows_unconditional_update:
+            raise refusals.unconditional_update(resource, stored.name)
         return
     if not (wanted.isascii() and wanted.isdigit()):
         raise refusals.unnamed_failure(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')

@@ -81,6 +81,14 @@ def invalid(resource: Resource, name: str, errors: list[FieldError]) -> StatusEr
     return field.refusal(group=resource.group, kind=resource.kind, name=name, errors=errors)
 
 
+def unconditional_update(resource: Resource, name: str) -> StatusError:
+    """422: an update without resourceVersion of a kind that demands one; upstream names the plural here."""
+    error = FieldError(
+        "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"
+    )
+    return field.refusal(group=resource.group, kind=resource.plural, name=name, errors=[error])
+
+
 def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
     """422: the request's ListOptions, DeleteOptions, ... have faults."""
     return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=errors)

@@ -232,7 +232,12 @@ class Store:
 
 
 async def open_store(
-    directory: Path, clock: Clock, *, retention: Retention | None = None, run: Runner | None = None
+    directory: Path,
+    clock: Clock,
+    *,
+    retention: Retention | None = None,
+    run: Runner | None = None,
+    is_synced: bool = True,
 ) -> Store:
     """The store kept in `directory`, with everything that was acknowledged before.
 
@@ -241,6 +246,7 @@ async def open_store(
         clock: for the age of history.
         retention: how much history is kept.
         run: where blocking calls run, by default a thread of its own.
+        is_synced: whether commits wait for the disk; False is for tests.
 
     Raises:
         UsageError: see `journal.open_journal`.
@@ -249,7 +255,7 @@ async def open_store(
     kept = retention or Retention()
 
     def load() -> Store:
-        journal = open_journal(directory)
+        journal = open_journal(directory, is_synced=is_synced)
         try:
             return Store(journal, clock, retention=kept, run=run)
         except BaseException:

@@ -109,7 +109,7 @@ ZONES = Resource(
     storage_version="v1",
     printer=_PRINTER,
     namespaced=False,
-    strategy=Strategy(orphans_by_default=True),
+    strategy=Strategy(orphans_by_default=True, allows_unconditional_update=False),
 )
 
 KINDS = (NAMESPACES, GADGETS, RUNNERS, ZONES)

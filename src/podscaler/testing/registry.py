@@ -1,7 +1,8 @@
 """A real registry for tests of what works on one: the store on a real file, commits inline, virtual or real time.
 
 Tests of controllers and node call `open_registry(tmp_path, resources, clock)`. Commits run on the event loop (a thread
-could not be waited for in virtual time), names and uids come from a fixed seed, and the namespace `default` is there.
+could not be waited for in virtual time) and do not wait for the disk; names and uids come from a fixed seed; the
+namespace `default` is there.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -31,7 +32,7 @@ async def open_registry(
     directory: Path, resources: Iterable[Resource], clock: Clock, *, seed: int = 0
 ) -> AsyncIterator[OpenRegistry]:
     """A registry of `resources` (namespaces among them or not) over the store in `directory`, closed on leaving."""
-    store = await open_store(directory, clock, run=run_inline)
+    store = await open_store(directory, clock, run=run_inline, is_synced=False)
     try:
         objects = Objects(store, resources, random=Random(seed))
         registry = LocalRegistry(objects)

@@ -275,6 +275,18 @@ async def test_updates_that_are_refused(
     assert objects.get(GADGETS, "default", "a") is made
 
 
+async def test_kinds_may_demand_a_version(objects: Objects) -> None:
+    """Where an unconditional update is not allowed, one without resourceVersion is a 422, one with it is not."""
+    made = await objects.create("zones", obj("a", namespace=""))
+    new = {"metadata": {"name": "a"}, "spec": {"x": 1}}
+    assert await refusal(objects.update("zones", "", "a", lambda _old: new)) == (
+        422,
+        'zones "a" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
+    )
+    new["metadata"]["resourceVersion"] = str(made.revision)
+    assert (await objects.update("zones", "", "a", lambda _old: new)).decode()["spec"] == {"x": 1}
+
+
 async def test_put_for_another_uid_is_a_conflict(objects: Objects) -> None:
     """A PUT's uid is a precondition; the 409 is worded by upstream's storage."""
     made = await objects.create(GADGETS, obj("a"))

@@ -40,7 +40,7 @@ RESOURCE = Resource(
     kind="Lease",
     versions=(Version("v1", "coordination/v1.Lease", default=fill),),
     storage_version="v1",
-    strategy=Strategy(validate=faults),
+    strategy=Strategy(validate=faults, allows_unconditional_update=False),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the lease, unique within its namespace."),
