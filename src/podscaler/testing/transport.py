@@ -88,7 +88,7 @@ class ScriptedTransport:
         await asyncio.sleep(0)
         if isinstance(reply, Failure):
             raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
-        yield _ScriptedStream(self.server, request, reply)
+        yield ScriptedStream(self.server, request, reply)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -102,7 +102,9 @@ class ScriptedTransport:
         return script if isinstance(script, Reply) else script(request)
 
 
-class _ScriptedStream:
+class ScriptedStream:
+    """The answer to a watch: what a Feed is fed with, or the lines of an Answer."""
+
     def __init__(self, server: str, request: Request, reply: Answer | Feed) -> None:
         self._server = server
         self._request = request
@@ -111,9 +113,11 @@ class _ScriptedStream:
         self.headers: Mapping[str, str] = reply.headers if isinstance(reply, Answer) else {}
 
     async def read(self) -> bytes:
+        """The body of an Answer."""
         return self._reply.body if isinstance(self._reply, Answer) else b""
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Lines as they come. Raises TransportError where the Feed is cut."""
         if isinstance(self._reply, Answer):
             yield [line for line in self._reply.body.split(b"\n") if line]
             return

@@ -1,0 +1,258 @@
+"""A small cluster in memory, seen through a Transport: what a controller lists, watches, reads and writes.
+
+For tests and benchmarks of controllers without a server: autoscalers, pods, scales of deployments, resource metrics and
+events, with resource versions, watches and conflicts as an API server has them. Nothing is validated or defaulted.
+Faults are put in front of it with `interfere`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+
+from podscaler.api import selectors
+from podscaler.kube.transport import Answer, Request, Stream, TransportError
+from podscaler.testing.transport import Failure, Feed, Reply, ScriptedStream, json_answer
+
+Object = dict[str, Any]
+HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+PODS = "/api/v1/pods"
+RESOURCE_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/"
+APPS = "/apis/apps/v1/namespaces/"
+DISCOVERY: Mapping[str, Object] = {
+    "/api": {"versions": ["v1"]},
+    "/api/v1": {"resources": [{"name": "pods", "kind": "Pod"}, {"name": "services", "kind": "Service"}]},
+    "/apis/apps": {"versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
+    "/apis/apps/v1": {
+        "resources": [{"name": "deployments", "kind": "Deployment"}, {"name": "deployments/scale", "kind": "Scale"}]
+    },
+}
+
+
+@dataclass
+class Collection:
+    """The objects of one kind, by namespace and name, and who watches them."""
+
+    objects: dict[tuple[str, str], Object] = field(default_factory=dict)
+    watchers: list[Feed] = field(default_factory=list)
+
+    def announce(self, kind: str, obj: Object) -> None:
+        """Tell the watchers."""
+        line = msgspec.json.encode({"type": kind, "object": obj})
+        for feed in self.watchers:
+            feed.send(line)
+
+
+class FakeCluster:
+    """See the module.
+
+    Attributes:
+        requests: everything that was asked, in order.
+        events: the Event objects that were created or patched, as sent.
+    """
+
+    server = "https://10.0.0.1:443"
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.events: list[Object] = []
+        self.collections = {HPAS: Collection(), PODS: Collection()}
+        self.scales: dict[tuple[str, str], Object] = {}
+        self.usage: dict[tuple[str, str], str] = {}
+        self._version = 100
+        self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
+
+    # What a test does to the cluster.
+
+    def put_autoscaler(self, name: str, spec: Object, *, namespace: str = "shop", uid: str = "u1") -> None:
+        """Create an autoscaler, or replace its spec, which is a new generation."""
+        old = self.collections[HPAS].objects.get((namespace, name))
+        meta = {"name": name, "namespace": namespace, "uid": uid}
+        generation = old["metadata"]["generation"] + 1 if old else 1
+        status = old["status"] if old else {"currentReplicas": 0, "desiredReplicas": 0, "currentMetrics": None}
+        obj = {"metadata": meta | {"generation": generation}, "spec": spec, "status": status}
+        self._store(HPAS, obj)
+
+    def label_autoscaler(self, name: str, *, namespace: str = "shop", **labels: str) -> None:
+        """Change labels, which is no new generation."""
+        old = self.collections[HPAS].objects[namespace, name]
+        self._store(HPAS, old | {"metadata": old["metadata"] | {"labels": labels}})
+
+    def delete(self, path: str, name: str, *, namespace: str = "shop") -> None:
+        """Delete an object of the collection at `path`."""
+        obj = self.collections[path].objects.pop((namespace, name))
+        gone = obj | {"metadata": obj["metadata"] | {"resourceVersion": self._next_version()}}
+        self.collections[path].announce("DELETED", gone)
+
+    def put_deployment(self, name: str, replicas: int, *, namespace: str = "shop", selector: str = "") -> None:
+        """Make a target with so many replicas, without pods."""
+        self.scales[namespace, name] = {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": self._next_version()},
+            "spec": {"replicas": replicas},
+            "status": {"replicas": replicas, "selector": selector or f"app={name}"},
+        }
+
+    def put_pod(self, name: str, app: str, cpu: str, *, namespace: str = "shop", request: str = "1") -> None:
+        """Make (or change) a pod that is ready since long, and its CPU usage."""
+        long_ago = "2025-12-31T00:00:00Z"
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": long_ago}
+        self.usage[namespace, name] = cpu
+        self._store(
+            PODS,
+            {
+                "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": {"app": app}},
+                "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": request}}}]},
+                "status": {"phase": "Running", "startTime": long_ago, "conditions": [ready]},
+            },
+        )
+
+    def interfere(self, method: str, path: str, *replies: Reply | Callable[[Request], Reply | None]) -> None:
+        """Answer the next requests of `method` to `path` by `replies`; a function may answer None to let it pass."""
+        self._interference.setdefault((method, path), deque()).extend(replies)
+
+    def recover(self) -> None:
+        """End all interference."""
+        self._interference.clear()
+
+    def end_watches(self, cause: str = "") -> None:
+        """End all watches in good order, or cut them with `cause`."""
+        for collection in self.collections.values():
+            for feed in collection.watchers:
+                feed.cut(cause) if cause else feed.end()
+            collection.watchers.clear()
+
+    def asked(self, method: str, fragment: str = "") -> list[str]:
+        """Path and query of the requests of `method` that contain `fragment`."""
+        return [each.target for each in self.requests if each.method == method and fragment in each.target]
+
+    # What a client sees.
+
+    async def request(self, request: Request) -> Answer:
+        """As a Transport. Raises TransportError where a test interferes so."""
+        self.requests.append(request)
+        reply = self._interfered(request)
+        await asyncio.sleep(0)
+        if isinstance(reply, Failure):
+            raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+        if reply is None:
+            reply = self._answer(request)
+        assert isinstance(reply, Answer), "a request that is no watch met a Feed"
+        return reply
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        """As a Transport: the events of a collection from now on."""
+        self.requests.append(request)
+        reply = self._interfered(request)
+        await asyncio.sleep(0)
+        if isinstance(reply, Failure):
+            raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+        if reply is None:
+            reply = Feed()
+            collection = self.collections[request.path]
+            collection.watchers.append(reply)
+            self._catch_up(collection, reply, int(parse_qs(request.query)["resourceVersion"][0]))
+        yield ScriptedStream(self.server, request, reply)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _interfered(self, request: Request) -> Reply | None:
+        replies = self._interference.get((request.method, request.path))
+        if not replies:
+            return None
+        reply = replies.popleft()
+        return reply(request) if callable(reply) else reply
+
+    def _catch_up(self, collection: Collection, feed: Feed, version: int) -> None:
+        for obj in collection.objects.values():
+            if int(obj["metadata"]["resourceVersion"]) > version:
+                feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
+
+    def _answer(self, request: Request) -> Answer:
+        if request.path in DISCOVERY:
+            return json_answer(DISCOVERY[request.path])
+        if request.path in self.collections:
+            items = list(self.collections[request.path].objects.values())
+            return json_answer({"metadata": {"resourceVersion": str(self._version)}, "items": items})
+        if request.path.startswith(RESOURCE_METRICS):
+            return self._pod_metrics(request)
+        if request.path.startswith(APPS):
+            return self._scale(request)
+        if "/events" in request.path:
+            self.events.append(msgspec.json.decode(request.body or b"{}"))
+            return json_answer({}, 201)
+        if request.path.endswith("/status"):
+            return self._write_status(request)
+        return refusal(404, "NotFound", f"{request.path} is not served")
+
+    def _pod_metrics(self, request: Request) -> Answer:
+        namespace = request.path.split("/")[5]
+        selector = selectors.parse(parse_qs(request.query).get("labelSelector", [""])[0])
+        items = [
+            {
+                "metadata": {"name": name, "namespace": space},
+                "timestamp": "2026-01-01T00:00:00Z",
+                "window": "30s",
+                "containers": [{"name": "c", "usage": {"cpu": self.usage[space, name]}}],
+            }
+            for (space, name), pod in self.collections[PODS].objects.items()
+            if space == namespace and (space, name) in self.usage and selector.matches(pod["metadata"]["labels"])
+        ]
+        return json_answer({"kind": "PodMetricsList", "items": items})
+
+    def _scale(self, request: Request) -> Answer:
+        _, _, _, _, _, namespace, plural, name, *_ = request.path.split("/")
+        scale = self.scales.get((namespace, name))
+        if scale is None:
+            return refusal(404, "NotFound", f'{plural}.apps "{name}" not found')
+        if request.method == "PUT":
+            wanted = msgspec.json.decode(request.body or b"{}")
+            if wanted["metadata"]["resourceVersion"] != scale["metadata"]["resourceVersion"]:
+                return conflict(f"{plural}.apps", name)
+            scale["spec"]["replicas"] = scale["status"]["replicas"] = wanted["spec"].get("replicas", 0)
+            scale["metadata"]["resourceVersion"] = self._next_version()
+        return json_answer(scale)
+
+    def _write_status(self, request: Request) -> Answer:
+        _, _, _, _, _, namespace, _, name, _ = request.path.split("/")
+        old = self.collections[HPAS].objects.get((namespace, name))
+        if old is None:
+            return refusal(404, "NotFound", f'horizontalpodautoscalers.autoscaling "{name}" not found')
+        sent = msgspec.json.decode(request.body or b"{}")
+        if sent["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+            return conflict("horizontalpodautoscalers.autoscaling", name)
+        return json_answer(self._store(HPAS, old | {"status": sent["status"]}))
+
+    def _store(self, path: str, obj: Object) -> Object:
+        collection = self.collections[path]
+        obj = obj | {"metadata": obj["metadata"] | {"resourceVersion": self._next_version()}}
+        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        kind = "MODIFIED" if key in collection.objects else "ADDED"
+        collection.objects[key] = obj
+        collection.announce(kind, obj)
+        return obj
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+
+def refusal(code: int, reason: str, message: str) -> Answer:
+    """A Status of failure."""
+    return json_answer(
+        {"kind": "Status", "status": "Failure", "message": message, "reason": reason, "code": code}, code
+    )
+
+
+def conflict(resource: str, name: str) -> Answer:
+    """The answer to a write of something that somebody else has changed."""
+    text = "the object has been modified; please apply your changes to the latest version and try again"
+    return refusal(409, "Conflict", f'Operation cannot be fulfilled on {resource} "{name}": {text}')
