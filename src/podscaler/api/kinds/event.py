@@ -63,10 +63,18 @@ def from_core(event: Object) -> Object:
 
 
 def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an event written through core/v1: its namespace must be that of the object."""
+    """What is wrong with an event written through core/v1.
+
+    Its namespace must be that of the object; one that says when it happened (`eventTime`) must also say by whom.
+    """
     del old
-    about = (new.get("involvedObject") or {}).get("namespace", "")
-    own = new["metadata"].get("namespace", "")
+    found = _namespace_faults(new)
+    return found + (_reporter_faults(new, "reportingComponent") if new.get("eventTime") else [])
+
+
+def _namespace_faults(event: Object) -> list[FieldError]:
+    about = (event.get("involvedObject") or {}).get("namespace", "")
+    own = event["metadata"].get("namespace", "")
     if about == own or (not about and own == "default"):
         return []
     return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
@@ -74,7 +82,7 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
 
 def strict_faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with an event written through events.k8s.io/v1 (given in the stored form)."""
-    found = faults(new, old)
+    found = _namespace_faults(new)
     if old is not None:
         return found + _update_faults(new, old)
     if not new.get("eventTime"):
@@ -83,16 +91,16 @@ def strict_faults(new: Object, old: Object | None) -> list[FieldError]:
         found.append(invalid("type", new.get("type", ""), f"has invalid value: {new.get('type', '')}"))
     if not new.get("eventTime"):
         return found
-    return found + _reporter_faults(new) + _deprecated_faults(new)
+    return found + _reporter_faults(new, "reportingController") + _deprecated_faults(new)
 
 
-def _reporter_faults(event: Object) -> list[FieldError]:
+def _reporter_faults(event: Object, name: str) -> list[FieldError]:
     found = []
     controller = event.get("reportingComponent", "")
     if not controller:
-        found.append(required("reportingController"))
+        found.append(required(name))
     else:
-        found += [invalid("reportingController", controller, text) for text in names.label_key_faults(controller)]
+        found += [invalid(name, controller, text) for text in names.label_key_faults(controller)]
     found += [required(key) for key in ("reportingInstance", "action", "reason") if not event.get(key)]
     if len((event.get("message") or "").encode()) > 1024:
         found.append(invalid("message", event.get("message"), "can have at most 1024 characters"))

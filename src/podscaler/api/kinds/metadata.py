@@ -51,12 +51,17 @@ def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:
     found = []
     prefix = meta.get("generateName", "")
     if prefix:
-        texts = rule(prefix.removesuffix("-"))
+        texts = rule(_as_name(prefix))
         found += [invalid("metadata.generateName", prefix, _characters(text)) for text in texts]
     name = meta.get("name", "")
     if not name:
         return [*found, required("metadata.name", "name or generateName is required")]
     return found + [invalid("metadata.name", name, _characters(text)) for text in rule(name)]
+
+
+def _as_name(prefix: str) -> str:
+    """A prefix as it is judged: what will be appended ends a trailing dash."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def _characters(fault: str) -> str:

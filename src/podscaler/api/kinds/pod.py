@@ -67,7 +67,6 @@ RESOURCE = Resource(
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
         validate=lambda new, old: pod_update.faults(new, old) if old else pod_validation.faults(new),
-        validate_status=pod_update.status_faults,
         has_generation=True,
         grace_period_s=_grace_period_s,
         prepare_subresource_update={"binding": _prepare_binding},

@@ -51,9 +51,3 @@ def _toleration_faults(new: Object, old: Object) -> list[FieldError]:
     if all(any(semantics.same(each, other) for other in kept) for each in old.get("tolerations") or []):
         return []
     return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
-
-
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a Pod's new status: nothing so far, the node alone writes it."""
-    del new, old
-    return []

@@ -55,10 +55,15 @@ def test_faces_convert_into_each_other() -> None:
             ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
             id="other namespace",
         ),
+        pytest.param(
+            {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingComponent": "c", "action": "a", "reason": "r"},
+            ["reportingInstance: Required value"],
+            id="new style",
+        ),
     ],
 )
 def test_core_events(parts: dict[str, Any], faults: list[str]) -> None:
-    """An event lives in the namespace of the object that it is about."""
+    """An event lives in the namespace of its object; if it says when, it says by whom."""
     assert [str(fault) for fault in _CORE.strategy.validate(_event(**parts), None)] == faults
 
 

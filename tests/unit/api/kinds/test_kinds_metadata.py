@@ -33,6 +33,7 @@ def _faults(new: dict[str, Any], old: dict[str, Any] | None = None, key: str = "
             id="too long",
         ),
         pytest.param({"name": "web-12345", "generateName": "web-"}, [], id="generated"),
+        pytest.param({"name": "a--12345", "generateName": "a--"}, [], id="prefix of dashes"),
         pytest.param(
             {"name": "w_12345", "generateName": "w_"},
             [
