@@ -125,7 +125,7 @@ class HorizontalPodAutoscalerSpec(Wire, frozen=True):
     behavior: HorizontalPodAutoscalerBehavior | None = None
 
 
-class MetricValueStatus(Wire, frozen=True, gc=False):
+class MetricValueStatus(Wire, frozen=True):
     """The current value of a metric; quantities as texts, utilization in percent."""
 
     value: str | None = None
@@ -181,7 +181,7 @@ class MetricStatus(Wire, frozen=True):
     external: ExternalMetricStatus | None = None
 
 
-class Condition(Wire, frozen=True, gc=False):
+class Condition(Wire, frozen=True):
     """One HorizontalPodAutoscalerCondition; `last_transition_time` is RFC 3339 text."""
 
     type: str = field(default_factory=str)

@@ -21,15 +21,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @lru_cache(maxsize=16384)
 def parse(text: str) -> int:
     """The instant in nanoseconds; digits beyond the ninth are cut. Raises ValueError naming the text."""
+    if len(text) == 20 and text[10] == "T" and text[4] == "-" and text.isascii():
+        return _since_epoch_ns(text, text)
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time like 2026-01-31T12:00:00Z")
     date, time, fraction, zone = match.groups(default="")
+    whole = f"{date}T{time}{'+00:00' if zone in 'Zz' else zone}"
+    return _since_epoch_ns(whole, text) + int(fraction[:9].ljust(9, "0"))
+
+
+def _since_epoch_ns(whole: str, text: str) -> int:
     try:
-        since_epoch = datetime.fromisoformat(f"{date}T{time}{'+00:00' if zone in 'Zz' else zone}") - _EPOCH
-    except ValueError as error:
+        since_epoch = datetime.fromisoformat(whole) - _EPOCH
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{text!r} is not a time: {error}") from None
-    return (since_epoch.days * 86_400 + since_epoch.seconds) * clock.NANOSECONDS + int(fraction[:9].ljust(9, "0"))
+    return (since_epoch.days * 86_400 + since_epoch.seconds) * clock.NANOSECONDS
 
 
 def parse_optional(text: str | None) -> int:
@@ -39,7 +46,7 @@ def parse_optional(text: str | None) -> int:
 
 @lru_cache(maxsize=1024)
 def _of_second(second: int) -> str:
-    return clock.rfc3339(second * clock.NANOSECONDS)
+    return datetime.fromtimestamp(second, UTC).isoformat()[:19] + "Z"
 
 
 def text(instant_ns: int) -> str:

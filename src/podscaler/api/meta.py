@@ -13,8 +13,11 @@ from typing import Any
 import msgspec
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The base of typed API objects: immutable, camel case on the wire, empty fields left out."""
+class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """The base of typed API objects: immutable, camel case on the wire, empty fields left out.
+
+    They hold no cycles, so the garbage collector need not look at them.
+    """
 
 
 class OwnerReference(Wire, frozen=True):

@@ -7,7 +7,7 @@ instants and spans nanoseconds.
 Invariant: everything here is immutable; a decision never changes what it was given.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -116,18 +116,18 @@ Answer = PodSamples | Values | Failure
 class Neighbours(Protocol):
     """The selectors that were stored for the autoscalers of the namespace (see `podscaler.core.neighbours`)."""
 
-    def selecting(self, labels: Mapping[str, str]) -> Iterable[str]:
-        """The keys (`namespace/name`) of the autoscalers whose stored selector matches these labels."""
+    def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
+        """The keys of the autoscalers other than `key` whose stored selector matches at least one of the pods."""
         ...
 
 
 class Alone:
     """No other autoscaler in the namespace."""
 
-    def selecting(self, labels: Mapping[str, str]) -> Iterable[str]:
+    def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """Nobody."""
-        del labels
-        return ()
+        del key, pods
+        return set()
 
 
 ALONE = Alone()

@@ -7,9 +7,10 @@ of autoscalers: a selector is filed under the least common of its equalities.
 Source: spec/decision.md 3.1, spec/controller.md 1.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 
 from podscaler.api.selectors import Selector
+from podscaler.core.model import Pod
 
 Label = tuple[str, str]
 
@@ -29,12 +30,16 @@ class Namespace:
         """How many autoscalers have a selector."""
         return len(self._selectors)
 
-    def selecting(self, labels: Mapping[str, str]) -> Iterator[str]:
-        """The keys of the autoscalers whose selector matches these labels, in no particular order."""
-        for label in (_ANY, *labels.items()):
-            for key in self._keys_by_label.get(label, ()):
-                if self._selectors[key].matches(labels):
-                    yield key
+    def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
+        """The keys of the autoscalers other than `key` whose selector matches at least one of the pods."""
+        others: set[str] = set()
+        if len(self._selectors) > (key in self._selectors):
+            for pod in pods:
+                for label in (_ANY, *pod.labels.items()):
+                    for other in self._keys_by_label.get(label, ()):
+                        if other != key and self._selectors[other].matches(pod.labels):
+                            others.add(other)
+        return others
 
     def store(self, key: str, selector: Selector) -> None:
         """Remember the selector of `key` in place of an earlier one."""

@@ -65,7 +65,7 @@ def decisions(lines: Iterable[bytes], *, with_trace: bool = False) -> Iterator[D
     try:
         for line in lines:
             number += 1
-            if line.isspace():
+            if not line or line.isspace():
                 continue
             if replay is None:
                 replay = Replay(recording.read_header(line))

@@ -59,6 +59,5 @@ def _others(spec: Spec, pods: Sequence[Pod], observation: Observation, settings:
     Differs: upstream stops at any two autoscalers, in the random order of a hash map; here one of the two is always the
     one that is being synced.
     """
-    selecting = observation.neighbours.selecting
-    others = {key for pod in pods for key in selecting(pod.labels) if key != spec.key}
+    others = observation.neighbours.sharing(spec.key, pods)
     return sorted(others)[:1] if settings.gates.optimized_selector_store else sorted(others)
