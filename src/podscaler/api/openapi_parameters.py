@@ -1,0 +1,88 @@
+"""The query parameters of the API, as OpenAPI describes them.
+
+Called by openapi_paths. Whatever the server reads from a query has its entry here.
+
+Source: the golden OpenAPI documents of autoscaling v1 and v2. Differs: descriptions are our own words.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+Json = dict[str, Any]
+
+_PARAMETERS: dict[str, tuple[str, str]] = {
+    "allowWatchBookmarks": ("boolean", "Send BOOKMARK events, which tell a watcher how far it has got."),
+    "container": ("string", "The container to read; needed where the pod has more than one."),
+    "continue": ("string", "The token of the list before, to get its next part."),
+    "dryRun": ("string", "`All`: go through everything except storing."),
+    "fieldManager": ("string", "The name under which the changed fields are to be owned."),
+    "fieldSelector": ("string", "Only objects whose fields have these values (`metadata.name=web`)."),
+    "fieldValidation": (
+        "string",
+        "What becomes of unknown and duplicate fields: `Strict` refuses, `Warn` adds a warning, `Ignore` drops them.",
+    ),
+    "follow": ("boolean", "Go on as the log grows."),
+    "force": ("boolean", "Take fields over from other managers; for server-side apply only."),
+    "gracePeriodSeconds": ("integer", "Seconds until the object is deleted for good; 0 is at once."),
+    "ignoreStoreReadErrorWithClusterBreakingPotential": ("boolean", "Also delete what cannot be read."),
+    "labelSelector": ("string", "Only objects whose labels fit (`app=web,tier!=db`)."),
+    "limit": ("integer", "The most objects of one answer; `continue` gets the rest."),
+    "limitBytes": ("integer", "Bytes of the log at most."),
+    "orphanDependents": ("boolean", "Outdated: see propagationPolicy."),
+    "pretty": ("string", "`true`: indent the answer."),
+    "previous": ("boolean", "The log of the container's previous run."),
+    "propagationPolicy": ("string", "What becomes of dependents: `Orphan`, `Background` or `Foreground`."),
+    "resourceVersion": ("string", "How fresh the answer must be, or where a watch begins."),
+    "resourceVersionMatch": ("string", "How resourceVersion is meant: `Exact` or `NotOlderThan`."),
+    "sendInitialEvents": ("boolean", "Begin a watch with an event for each object that there is."),
+    "shardSelector": ("string", "Only objects of a part of the key space."),
+    "sinceSeconds": ("integer", "Only lines of the last so many seconds."),
+    "sinceTime": ("string", "Only lines since this time."),
+    "tailLines": ("integer", "Only so many lines from the end."),
+    "timeoutSeconds": ("integer", "Seconds after which a list or watch ends."),
+    "timestamps": ("boolean", "Begin each line with its time."),
+    "watch": ("boolean", "Stream changes instead of a list."),
+}
+LIST = (
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+)
+DELETE = (
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+)
+WRITE = ("dryRun", "fieldManager", "fieldValidation")
+DELETE_COLLECTION = tuple(sorted({*LIST, *DELETE} - {"allowWatchBookmarks", "watch"}))
+LOG = (
+    "container",
+    "follow",
+    "limitBytes",
+    "pretty",
+    "previous",
+    "sinceSeconds",
+    "sinceTime",
+    "tailLines",
+    "timestamps",
+)
+
+
+def query(names: Iterable[str]) -> list[Json]:
+    """The parameters of those names, in that order. Raises KeyError for a name without an entry."""
+    return [_parameter(name) for name in names]
+
+
+def _parameter(name: str) -> Json:
+    kind, description = _PARAMETERS[name]
+    return {"name": name, "in": "query", "description": description, "schema": {"type": kind, "uniqueItems": True}}
