@@ -135,18 +135,25 @@ def _page(store: Store, selection: Selection, *, revision: int, start: str, limi
     entries = _entries_at(store, selection, revision)
     if start:
         entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
-    if not limit:
-        return Page(
-            [entry for entry in entries if selection.matches(entry)] if selection.is_filtered else entries, revision
-        )
+    taken, looked_at = _take(entries, selection, limit)
+    if looked_at == len(entries):
+        return Page(taken, revision)
+    token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
+    return Page(taken, revision, token, None if selection.is_filtered else len(entries) - looked_at)
+
+
+def _take(entries: list[Entry], selection: Selection, limit: int) -> tuple[list[Entry], int]:
+    """The first `limit` selected entries (0 or less: all), and how many entries had to be looked at for them."""
+    count = limit if limit > 0 else len(entries)
+    if not selection.is_filtered:
+        return entries[:count], min(count, len(entries))
     taken: list[Entry] = []
     for index, entry in enumerate(entries):
-        if len(taken) == limit:
-            token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
-            return Page(taken, revision, token, None if selection.is_filtered else len(entries) - index)
+        if len(taken) == count:
+            return taken, index
         if selection.matches(entry):
             taken.append(entry)
-    return Page(taken, revision)
+    return taken, len(entries)
 
 
 def _entries_at(store: Store, selection: Selection, revision: int) -> list[Entry]:

@@ -265,3 +265,20 @@ async def test_thread_commits_do_not_block_the_loop(tmp_path: Path, clock: Virtu
         await asyncio.sleep(0)
     assert ticks > 1
     await store.close()
+
+
+async def test_full_disk_refuses_writes_and_recovers(tmp_path: Path, clock: VirtualClock) -> None:
+    """A database that may not grow refuses with 500 and keeps what it has; given room, it goes on."""
+    store = await open_store(tmp_path / "data", clock)
+    await store.write(put("a"))
+    database = store._journal._database
+    database.execute(f"PRAGMA max_page_count = {database.execute('PRAGMA page_count').fetchone()[0]}")
+    with pytest.raises(StatusError, match="the store cannot write: database or disk is full"):
+        await store.write(put("b", pad="x" * 100_000))
+    assert (names(store), store.revision) == (["a"], 2)
+    database.execute("PRAGMA max_page_count = 1073741823")
+    await store.write(put("c"))
+    await store.close()
+    again = await open_store(tmp_path / "data", clock)
+    assert (names(again), again.revision) == (["a", "c"], 3)
+    await again.close()
