@@ -49,7 +49,7 @@ class Running:
         async with self.client.request(method, self.url + path, **arguments) as answer:
             text = await answer.text()
             is_json = answer.content_type == "application/json" and text
-            return Reply(answer.status, json.loads(text) if is_json else text, dict(answer.headers))
+            return Reply(answer.status, json.loads(text) if is_json else text, answer.headers)
 
     async def get(self, path: str, **arguments: Any) -> Reply:
         """GET."""

@@ -40,6 +40,7 @@ LINE_MAX_BYTES = 64 * 1024
 KEEPALIVE_S = 120.0
 STOP_TIMEOUT_S = 5.0
 BACKLOG = 1024
+PORT_MAX = 65_535
 
 _log = logging.getLogger(__name__)
 
@@ -182,10 +183,10 @@ def _kinds(routes: Routes) -> Kinds:
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= PORT_MAX:
+        raise UsageError(f"{port} is no port: it must be between 0 and {PORT_MAX}")
     try:
         return socket.create_server((host, port), backlog=BACKLOG)
-    except OverflowError as error:
-        raise UsageError(f"{port} is no port: it must be between 0 and 65535") from error
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UsageError(f"port {port} of {host} is in use: stop what uses it or choose another") from error
