@@ -8,11 +8,13 @@ Called by the server's strategic merge patch, which walks a patch together with 
     merge_strategy("apps/v1.DeploymentSpec", "strategy")   Merge(retain_keys=True)      an object
     merge_strategy("core/v1.PodSpec", "tolerations")       None: a list is replaced, an object or map is merged by key
 
+Field names come from clients, so what is remembered is bounded.
+
 Source: the patchStrategy and patchMergeKey tags of the API types (see schema).
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from podscaler.api import schema
 
@@ -34,7 +36,7 @@ class Merge:
     key: str = ""
 
 
-@cache
+@lru_cache(maxsize=8192)
 def merge_strategy(message: str, field: str) -> Merge | None:
     """The strategy of a message's field (JSON names), None where none is declared or the field is unknown."""
     found = schema.find_field(message, field)
@@ -49,7 +51,7 @@ def merge_strategy(message: str, field: str) -> Merge | None:
     )
 
 
-@cache
+@lru_cache(maxsize=8192)
 def element_message(message: str, field: str) -> str:
     """The message of a field's value, or of its elements; empty where these are scalars, free-form or unknown.
 
@@ -61,7 +63,7 @@ def element_message(message: str, field: str) -> str:
     return found.type
 
 
-@cache
+@lru_cache(maxsize=8192)
 def is_map(message: str, field: str) -> bool:
     """Whether the field is a map from strings, whose values (not itself) are of `element_message`."""
     found = schema.find_field(message, field)

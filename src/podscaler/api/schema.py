@@ -6,13 +6,13 @@ type.
 
 Invariants: files are read once, one per Go package, when a message of that package is first asked for (about 1 ms for
 core/v1; `preload` does it ahead of time); records are immutable; fields stand in the order of the Go struct, which is
-the order of JSON output.
+the order of JSON output; names that clients make up cost no memory.
 
 Source: k8s.io/api, apimachinery, apiextensions-apiserver and metrics v0.37.0, read by tools/type_facts.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -141,14 +141,21 @@ class _Package(msgspec.Struct):
     messages: dict[str, Message]
 
 
-@cache
 def _package(prefix: str) -> _Package | None:
+    """The package, None where there is no file of it; prefixes may come from clients, so only real ones are kept."""
+    return _loaded(prefix) if prefix in _prefixes() else None
+
+
+@cache
+def _prefixes() -> frozenset[str]:
+    files = (resources.files("podscaler.api.data") / "types").iterdir()
+    return frozenset("/".join(file.name.removesuffix(".json").rsplit("_", 1)) for file in files)
+
+
+@cache
+def _loaded(prefix: str) -> _Package:
     file = resources.files("podscaler.api.data") / "types" / f"{prefix.replace('/', '_')}.json"
-    try:
-        text = file.read_bytes()
-    except FileNotFoundError:
-        return None
-    loaded = msgspec.json.decode(text, type=_Package)
+    loaded = msgspec.json.decode(file.read_bytes(), type=_Package)
     for short_name, message in loaded.messages.items():
         loaded.messages[short_name] = msgspec.structs.replace(message, name=f"{prefix}.{short_name}")
     return loaded
@@ -194,7 +201,7 @@ def find_kind(api_version: str, kind: str) -> str | None:
     return name if find_message(name) else None
 
 
-@cache
+@lru_cache(maxsize=8192)
 def find_field(message: str, name: str) -> Field | None:
     """The field with that JSON name (in the message itself or inlined into it), None where there is none."""
     known = find_message(message)

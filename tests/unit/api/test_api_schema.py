@@ -72,6 +72,8 @@ def test_inlined_fields_stand_in_the_parent():
         ("example.com/v1", "Widget", None),
         ("apps/v1", "Widget", None),
         ("", "Pod", None),
+        ("a\x00b/v1", "Pod", None),
+        ("../../apps/v1", "Deployment", None),
     ],
 )
 def test_kinds_are_found_by_their_client_s_names(api_version, kind, message):
@@ -79,7 +81,7 @@ def test_kinds_are_found_by_their_client_s_names(api_version, kind, message):
     assert schema.find_kind(api_version, kind) == message
 
 
-@pytest.mark.parametrize("name", ["apps/v1.Widget", "../v1.Pod", "Pod", ""])
+@pytest.mark.parametrize("name", ["apps/v1.Widget", "../v1.Pod", "..\x00/v1.Pod", "a/b/c.d", "Pod", ""])
 def test_unknown_messages_are_not_found(name):
     """A name that the table lacks is None, or a KeyError for who insists."""
     assert schema.find_message(name) is None
