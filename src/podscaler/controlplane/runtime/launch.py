@@ -1,0 +1,164 @@
+"""Making ready what a container's process is started with.
+
+`container_run` calls `prepare` at each start. What the spec asks for and cannot be had is a ConfigFault with a reason.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from podscaler.controlplane.runtime import (
+    container_ports,
+    environment,
+    expansion,
+    identities,
+    identity,
+    service_variables,
+    volumes,
+)
+from podscaler.controlplane.runtime.container_ports import PortPlan
+from podscaler.controlplane.runtime.host import Host
+from podscaler.controlplane.runtime.images import ImageCommand
+from podscaler.controlplane.runtime.launch_plan import Identity, Launch
+from podscaler.controlplane.runtime.references import ConfigFault, Place
+
+IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
+MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
+
+
+async def prepare(
+    host: Host,
+    pod: Mapping[str, Any],
+    container: Mapping[str, Any],
+    *,
+    place: Place,
+    sources: Mapping[str, str],
+    container_id: str,
+) -> Launch:
+    """The launch of `container`.
+
+    Args:
+        sources: the pod's volumes (`volumes.prepare`).
+        container_id: of this start.
+
+    Raises ConfigFault.
+    """
+    image = host.resolve_image(container.get("image", ""))
+    ids = identities.identity(pod, container, user=host.capabilities.user, may_change=host.capabilities.may_change_user)
+    env = _environment(host, pod, container, place=place, image=image, ids=ids)
+    _check_mounts(host, container)
+    markers = {identity.INSTANCE_VARIABLE: host.instance, identity.CONTAINER_VARIABLE: container_id}
+    launch = Launch(
+        argv=argv(container, image, env),
+        env=env | markers,
+        cwd=container.get("workingDir") or str(_work_folder(host, pod, container)),
+        identity=ids,
+    )
+    return await host.threads.run(_finish, host, pod, container, sources=sources, launch=launch)
+
+
+def _environment(
+    host: Host,
+    pod: Mapping[str, Any],
+    container: Mapping[str, Any],
+    *,
+    place: Place,
+    image: ImageCommand | None,
+    ids: Identity | None,
+) -> dict[str, str]:
+    plan = port_plan(host, container, ids)
+    told = {} if plan.told is None else {"PORT": str(plan.told)}
+    base = {
+        "PATH": host.settings.search_path,
+        "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
+        "HOME": str(_work_folder(host, pod, container)) if ids is None else "/",
+        "POD_IP": place.pod_ip,
+        **(image.env if image else {}),
+        **told,
+    }
+    links = pod["spec"].get("enableServiceLinks", True) is not False
+    services = service_variables.service_variables(
+        _services(host, pod["metadata"]["namespace"]), namespace=pod["metadata"]["namespace"], links=links
+    )
+    return environment.environment(pod, container, place, find=host.registry.find, base=base, services=services)
+
+
+def _services(host: Host, namespace: str) -> list[Mapping[str, Any]]:
+    master = host.registry.find("services", "default", "kubernetes")
+    own = [s for s in host.registry.list("services", namespace) if _name(s) != ("default", "kubernetes")]
+    return [*([master] if master else []), *own]
+
+
+def _name(service: Mapping[str, Any]) -> tuple[str, str]:
+    return service["metadata"]["namespace"], service["metadata"]["name"]
+
+
+def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command line: `command` or the image's, then `args`; $(NAME) is replaced. Raises ConfigFault."""
+    command, args = container.get("command") or [], container.get("args") or []
+    if command:
+        return tuple(expansion.expanded(word, env) for word in [*command, *args])
+    if image is None:
+        raise ConfigFault(
+            f'the image "{container.get("image", "")}" is none of those that podscaler knows (docs/pods.md), and the '
+            "container has no command: podscaler pulls no images, it runs programs of this machine",
+            reason=IMAGE_NOT_KNOWN,
+        )
+    return (*image.argv, *(expansion.expanded(word, env) for word in args))
+
+
+def port_plan(host: Host, container: Mapping[str, Any], ids: Identity | None) -> PortPlan:
+    """Where the container's ports are."""
+    image = host.resolve_image(container.get("image", ""))
+    lowest = host.capabilities.lowest_port(ids.user if ids else None)
+    return container_ports.port_plan(container, image, lowest_port=lowest)
+
+
+def _check_mounts(host: Host, container: Mapping[str, Any]) -> None:
+    if container.get("volumeMounts") and host.capabilities.mount_fault:
+        raise ConfigFault(
+            f"volumes cannot be mounted here: {host.capabilities.mount_fault}", reason=MOUNTS_NOT_POSSIBLE
+        )
+
+
+def _work_folder(host: Host, pod: Mapping[str, Any], container: Mapping[str, Any]) -> Path:
+    return host.paths.work(pod["metadata"]["uid"], container["name"])
+
+
+def _finish(
+    host: Host,
+    pod: Mapping[str, Any],
+    container: Mapping[str, Any],
+    *,
+    sources: Mapping[str, str],
+    launch: Launch,
+) -> Launch:
+    """Make folders, mounts and cgroup; runs in a thread."""
+    uid, name = pod["metadata"]["uid"], container["name"]
+    folder, scratch = _work_folder(host, pod, container), host.paths.scratch(uid, name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if launch.identity is not None and host.capabilities.may_change_user:
+        os.chown(folder, launch.identity.user, launch.identity.group)
+    wanted = volumes.mounts(pod, container, sources, launch.env)
+    if wanted:
+        scratch.mkdir(parents=True, exist_ok=True)
+    container_id = launch.env[identity.CONTAINER_VARIABLE]
+    return Launch(
+        argv=launch.argv,
+        env=launch.env,
+        cwd=launch.cwd,
+        identity=launch.identity,
+        mounts=wanted,
+        scratch=str(scratch) if wanted else "",
+        cgroup=_cgroup(host, container, container_id),
+    )
+
+
+def _cgroup(host: Host, container: Mapping[str, Any], container_id: str) -> str:
+    if host.cgroups is None:
+        return ""
+    try:
+        return str(host.cgroups.make(container_id, container.get("resources") or {}))
+    except OSError as error:
+        raise ConfigFault(f"the container's limits cannot be set: {error.strerror}") from error

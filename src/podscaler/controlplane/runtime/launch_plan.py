@@ -1,0 +1,97 @@
+"""How the program of a container is started: directly, or by the launcher where it needs mounts or a cgroup.
+
+`launch` makes a `Launch` from a pod; `container_run` starts it and runs further commands beside it (exec probes and
+hooks). Pure.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from podscaler.controlplane.runtime.processes import ProcessSpec
+
+LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Numeric ids that a container runs as, None keeps those of `up`."""
+
+    user: int
+    group: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of this machine, and the path at which the container sees it."""
+
+    source: str
+    target: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that a container's process is started with.
+
+    Attributes:
+        mounts: parents before children.
+        scratch: an existing empty folder, needed with mounts.
+        cgroup: the folder of the cgroup to join, empty for none.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    identity: Identity | None = None
+    mounts: tuple[Mount, ...] = ()
+    scratch: str = ""
+    cgroup: str = ""
+
+
+def process_spec(launch: Launch) -> ProcessSpec:
+    """What to start for the container itself."""
+    if launch.mounts or launch.cgroup:
+        mounts = [{"source": m.source, "target": m.target, "read_only": m.read_only} for m in launch.mounts]
+        return _by_launcher(launch, launch.argv, mounts=mounts, scratch=launch.scratch)
+    return _directly(launch, launch.argv)
+
+
+def exec_spec(launch: Launch, argv: tuple[str, ...], *, pid: int) -> ProcessSpec:
+    """What to start for a command in the container that runs as `pid`."""
+    if launch.mounts or launch.cgroup:
+        return _by_launcher(launch, argv, enter=pid if launch.mounts else 0)
+    return _directly(launch, argv)
+
+
+def _directly(launch: Launch, argv: tuple[str, ...]) -> ProcessSpec:
+    identity = launch.identity
+    return ProcessSpec(
+        argv=argv,
+        env=launch.env,
+        cwd=launch.cwd,
+        user=identity.user if identity else None,
+        group=identity.group if identity else None,
+        groups=identity.groups if identity else (),
+    )
+
+
+def _by_launcher(launch: Launch, argv: tuple[str, ...], **more: Any) -> ProcessSpec:
+    identity = launch.identity
+    plan: dict[str, Any] = {
+        "argv": argv,
+        "cwd": launch.cwd,
+        "user": identity.user if identity else None,
+        "group": identity.group if identity else None,
+        "groups": identity.groups if identity else (),
+        "cgroup": launch.cgroup,
+        "mounts": [],
+        "scratch": "",
+        "enter": 0,
+    }
+    command = (sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(plan | more))
+    return ProcessSpec(argv=command, env=launch.env, cwd="/", reports=True)

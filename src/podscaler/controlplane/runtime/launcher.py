@@ -1,0 +1,254 @@
+"""The small program that prepares what a process cannot be started with directly: private mounts, a cgroup, a root.
+
+`processes` starts it as `python -I -S launcher.py PLAN DESCRIPTOR` for containers that mount something or are limited;
+it becomes the container's program by exec. It imports nothing of podscaler. PLAN is JSON:
+
+    argv, cwd          what to become, and where
+    user, group, groups  ids to change to, or null
+    cgroup             a cgroup's folder to join, or ""
+    mounts             [{"source", "target", "read_only"}]; parents before children
+    scratch            an empty folder for a root of its own, needed where a target is missing in `/`
+    enter              a pid whose mounts to join instead of making some (exec in a running container), or 0
+
+What goes wrong is written to DESCRIPTOR, which closes by itself on exec. Rules for mounts:
+
+1. They are made in a private mount namespace; as an ordinary user in a user namespace in which one's own id is kept.
+2. A target that exists is covered. One that is missing is made without touching the machine: its deepest existing
+   parent is covered by a tmpfs in which everything that was there is mounted again, with room for the new entry.
+   Inside a volume it is made in the volume.
+
+Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
+"""
+
+import ctypes
+import errno
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWUSER = 0x1000_0000
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_REMOUNT = 32
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+MS_RELATIME = 1 << 21
+KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048
+"""nosuid, nodev, noexec, noatime, nodiratime: the same bits in statvfs and in mount(2)."""
+ST_RELATIME = 4096
+MIRRORED_ENTRIES = 5000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Fault(Exception):
+    """The text says what could not be done."""
+
+
+def checked(result: int, what: str) -> None:
+    """Raise Fault where a call of libc failed."""
+    if result != 0:
+        number = ctypes.get_errno()
+        raise Fault(f"{what}: {os.strerror(number)}" + (_hint(number)))
+
+
+def _hint(number: int) -> str:
+    return " (this machine does not allow private mounts)" if number in (errno.EPERM, errno.ENOSYS) else ""
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """mount(2). Raises Fault."""
+    names = [name.encode() or None for name in (source, target, kind)]
+    checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {target}")
+
+
+def make_namespace() -> None:
+    """Rule 1. Raises Fault."""
+    user, group = os.geteuid(), os.getegid()
+    if user != 0 or _libc.unshare(CLONE_NEWNS) != 0:
+        checked(_libc.unshare(CLONE_NEWNS | CLONE_NEWUSER), "making a mount namespace")
+        write("/proc/self/setgroups", "deny")
+        write("/proc/self/uid_map", f"{user} {user} 1")
+        write("/proc/self/gid_map", f"{group} {group} 1")
+    mount("", "/", "", MS_REC | MS_PRIVATE)
+
+
+def write(path: str, text: str) -> None:
+    """Write a file of /proc or a cgroup."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+class Tree:
+    """The mounts of one container.
+
+    Args:
+        scratch: where a root of its own is built.
+    """
+
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+        self._root = ""
+        self._own: set[str] = set()
+        self._volumes: list[str] = []
+
+    def add(self, source: str, target: str, *, read_only: bool) -> None:
+        """Mount `source` (a folder or a file) at the absolute path `target`. Raises Fault, OSError."""
+        place = self._place(target, is_folder=os.path.isdir(source))
+        mount(source, place, "", MS_BIND | MS_REC)
+        if read_only:
+            kept = os.statvfs(place).f_flag
+            flags = kept & KEPT_FLAGS | (MS_RELATIME if kept & ST_RELATIME else 0)
+            mount("", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | flags)
+        self._volumes.append(place)
+
+    def enter(self) -> None:
+        """Make the new root, if there is one, this process' root."""
+        if self._root:
+            os.chroot(self._root)
+            os.chdir("/")
+
+    def _place(self, target: str, *, is_folder: bool) -> str:
+        """An existing path to mount on (rule 2)."""
+        path = self._root + self._resolved(target)
+        if not os.path.lexists(path):
+            path = self._make(path, is_folder=is_folder)
+        if os.path.isdir(path) != is_folder:
+            raise Fault(f"mounting {target}: it is {'no' if is_folder else 'a'} directory on this machine")
+        return path
+
+    def _resolved(self, target: str) -> str:
+        """`target` without symbolic links, as seen from the container's root."""
+        if not self._root:
+            return os.path.realpath(target)
+        return os.path.realpath(self._root + target).removeprefix(self._root) or "/"
+
+    def _make(self, path: str, *, is_folder: bool) -> str:
+        parent = os.path.dirname(path)
+        while not os.path.lexists(parent):
+            parent = os.path.dirname(parent)
+        missing = os.path.relpath(path, parent).split(os.sep)
+        if not self._is_ours(parent):
+            parent = self._mirror(parent)
+        for name in missing[:-1]:
+            parent = os.path.join(parent, name)
+            os.mkdir(parent, 0o755)
+            self._own.add(parent)
+        last = os.path.join(parent, missing[-1])
+        if is_folder:
+            os.mkdir(last, 0o755)
+        else:
+            os.close(os.open(last, os.O_CREAT | os.O_WRONLY, 0o644))
+        return last
+
+    def _is_ours(self, folder: str) -> bool:
+        return folder in self._own or any(folder == v or folder.startswith(v + "/") for v in self._volumes)
+
+    def _mirror(self, folder: str) -> str:
+        """Cover `folder` with a copy that has room for new entries; returns the copy's path."""
+        names = os.listdir(folder)
+        if len(names) > MIRRORED_ENTRIES:
+            raise Fault(f"there is no room for a mount in {folder}: it has {len(names)} entries")
+        old = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        mode = stat.S_IMODE(os.stat(folder).st_mode)
+        copy = self._scratch if folder == "/" else folder
+        mount("tmpfs", copy, "tmpfs", MS_NOSUID, f"mode={mode:o}")
+        for name in names:
+            _mount_again(f"/proc/self/fd/{old}/{name}", os.path.join(copy, name))
+        os.close(old)
+        self._own.add(copy)
+        if folder == "/":
+            self._root = copy
+        return copy
+
+
+def _mount_again(source: str, target: str) -> None:
+    try:
+        mode = os.lstat(source).st_mode
+        if stat.S_ISLNK(mode):
+            os.symlink(os.readlink(source), target)
+            return
+        if stat.S_ISDIR(mode):
+            os.mkdir(target)
+        else:
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    except FileNotFoundError:
+        return  # it went away since the folder was listed
+    mount(source, target, "", MS_BIND | MS_REC)
+
+
+def enter_namespaces(pid: int) -> None:
+    """Join the mounts, and the root, of a running container. Raises Fault, OSError."""
+    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
+    for kind in ("user", "mnt"):
+        path = f"/proc/{pid}/ns/{kind}"
+        if os.stat(path).st_ino != os.stat(f"/proc/self/ns/{kind}").st_ino:
+            descriptor = os.open(path, os.O_RDONLY)
+            checked(_libc.setns(descriptor, 0), f"joining the container's {kind} namespace")
+            os.close(descriptor)
+    os.fchdir(root)
+    os.chroot(".")
+
+
+def given_environment() -> dict[bytes, bytes]:
+    """The environment as it was given: Python adds to its own (LC_CTYPE), which is nobody else's business."""
+    with open("/proc/self/environ", "rb") as file:
+        entries = [entry.partition(b"=") for entry in file.read().split(b"\0") if entry]
+    return {name: value for name, _, value in entries}
+
+
+def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
+    """Change the user and the folder and become the program. Raises Fault."""
+    if plan["user"] is not None:
+        os.setgroups(plan["groups"])
+        os.setgid(plan["group"])
+        os.setuid(plan["user"])
+    try:
+        os.chdir(plan["cwd"])
+    except OSError as error:
+        raise Fault(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
+    program = plan["argv"][0]
+    try:
+        os.execvpe(program, plan["argv"], env)  # noqa: S606  running what the pod says is this program's purpose
+    except FileNotFoundError as error:
+        where = "no such file or directory" if "/" in program else "executable file not found in $PATH"
+        raise Fault(f'exec: "{program}": {where}') from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Fault(f'exec: "{program}": {reason[:1].lower()}{reason[1:]}') from error
+
+
+def carry_out(plan: Mapping[str, Any]) -> None:
+    """Everything; does not return. Raises Fault, OSError."""
+    env = given_environment()
+    if plan["cgroup"]:
+        write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
+    if plan["enter"]:
+        enter_namespaces(plan["enter"])
+    elif plan["mounts"]:
+        make_namespace()
+        tree = Tree(plan["scratch"])
+        for entry in plan["mounts"]:
+            tree.add(entry["source"], entry["target"], read_only=entry["read_only"])
+        tree.enter()
+    become(plan, env)
+
+
+def main() -> None:
+    """Read the plan and carry it out; exit status 128 where that fails."""
+    descriptor = int(sys.argv[2])
+    os.set_inheritable(descriptor, False)
+    try:
+        carry_out(json.loads(sys.argv[1]))
+    except (Fault, OSError) as error:
+        os.write(descriptor, str(error).encode("utf-8", "replace"))
+        os._exit(128)
+
+
+if __name__ == "__main__":
+    main()

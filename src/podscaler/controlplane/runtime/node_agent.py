@@ -1,0 +1,306 @@
+"""The node of the control plane: runs the pods that are bound to it, until it is stopped.
+
+`up` makes one `NodeAgent` and runs it beside the API server. It begins by cleaning up what an earlier run left,
+registers the Node, then follows all pods: unbound ones it binds, its own it gives a worker each. A worker that fails is
+started again for the same pod; nothing that one pod does reaches another.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from podscaler.clock import Clock
+from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
+from podscaler.controlplane.runtime import binding, images, simulated_pod, startup
+from podscaler.controlplane.runtime.addresses import AddressBlock
+from podscaler.controlplane.runtime.background import Background
+from podscaler.controlplane.runtime.binding import Binder
+from podscaler.controlplane.runtime.host import Host
+from podscaler.controlplane.runtime.images import ImageCommand
+from podscaler.controlplane.runtime.leftovers import Sweeper
+from podscaler.controlplane.runtime.log_files import LogBook
+from podscaler.controlplane.runtime.log_reader import NodeLogs
+from podscaler.controlplane.runtime.node import Machine, NodeObject
+from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.pod_worker import PodWorker
+from podscaler.controlplane.runtime.settings import RuntimeSettings
+from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
+from podscaler.controlplane.runtime.startup import Findings
+from podscaler.controlplane.runtime.threads import Threads
+from podscaler.errors import StatusError
+
+RETRY_S: Final = 1.0
+STOP_SLACK_S: Final = 10.0
+_ENDED = ("Succeeded", "Failed")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningContainer:
+    """One container that has a process: `pid` is its main process, the id of its session and process group too."""
+
+    pod_namespace: str
+    pod_name: str
+    pod_uid: str
+    container: str
+    pid: int
+    started_ns: int
+
+
+class Worker(Protocol):
+    """What runs one pod: `PodWorker`, `SimulatedPod`."""
+
+    def update(self, pod: Object) -> None:
+        """The object has a new version."""
+        ...
+
+    def forget(self) -> None:
+        """The object is gone."""
+        ...
+
+    def shut_down(self) -> None:
+        """The node stops."""
+        ...
+
+    def running(self) -> list[tuple[str, int, int]]:
+        """Name, pid and start of the containers that run."""
+        ...
+
+    async def run(self) -> None:
+        """Work until there is nothing left to do for the pod."""
+        ...
+
+
+class NodeAgent:
+    """See the module.
+
+    Args:
+        addresses: the block of this `up`; the caller closes it after `stop`.
+        resolve_image: what an image name stands for.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: RuntimeSettings,
+        clock: Clock,
+        *,
+        addresses: AddressBlock,
+        resolve_image: Callable[[str], ImageCommand | None] = images.resolve,
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._clock = clock
+        self._addresses = addresses
+        self._resolve_image = resolve_image
+        self._threads = Threads()
+        self._paths = Paths(settings.data_dir)
+        self._book = LogBook(self._threads, clock, max_bytes=settings.log_max_bytes)
+        self._background = Background()
+        self._workers: dict[str, tuple[Object, Worker]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._host: Host | None = None
+        self._recorders: list[EventRecorder] = []
+        self._stops = False
+        self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths)
+
+    @property
+    def node_name(self) -> str:
+        """The name of the Node object; empty until `run` has begun."""
+        return self._host.node_name if self._host else ""
+
+    def running_containers(self) -> list[RunningContainer]:
+        """All containers that have a process now."""
+        return [
+            RunningContainer(meta["namespace"], meta["name"], meta["uid"], name, pid, started_ns)
+            for pod, worker in self._workers.values()
+            for meta in (pod["metadata"],)
+            for name, pid, started_ns in worker.running()
+        ]
+
+    async def run(self) -> None:
+        """Run pods until cancelled or stopped. Raises StatusError or OSError where the node cannot begin."""
+        host, node_object = await self._begin()
+        self._host = host
+        events = EventRecorder(self._registry, binding.SCHEDULER, self._clock)
+        self._recorders += [host.events, events]
+        binder = Binder(self._registry, self._clock, events, host.node_name)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._beat(node_object))
+            group.create_task(self._follow_node(binder))
+            group.create_task(self._follow_pods(host, binder))
+
+    async def stop(self) -> None:
+        """End all containers (their objects stay), then return. `run` is to be cancelled first."""
+        self._stops = True
+        for _, worker in self._workers.values():
+            worker.shut_down()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks.values(), timeout=self._settings.stop_grace_s + STOP_SLACK_S)
+            for task in late:
+                _log.error("%s did not end in time", task.get_name())
+        for recorder in self._recorders:
+            await recorder.flush()
+        await self._background.cancel_all()
+        self._threads.close()
+
+    # --- the beginning --------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> tuple[Host, NodeObject]:
+        found = await self._threads.run(startup.look_around, self._paths, self._settings)
+        if found.killed:
+            _log.warning("%d processes that an earlier run had left behind were ended", found.killed)
+        machine = Machine(
+            name=found.node_name,
+            address=self._addresses.node_address,
+            cidr=self._addresses.cidr,
+            capacity=found.capacity,
+            info=found.info,
+            faults={
+                "PrivateMounts": found.capabilities.mount_fault,
+                "ResourceLimitsEnforced": found.cgroups if isinstance(found.cgroups, str) else "",
+                "PodAddresses": _address_fault(self._addresses),
+            },
+        )
+        node_object = NodeObject(self._registry, self._clock, self._settings, machine)
+        await node_object.register()
+        known = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
+        await self._threads.run(startup.remove_strangers, self._paths, known)
+        return self._make_host(found), node_object
+
+    def _make_host(self, found: Findings) -> Host:
+        return Host(
+            registry=self._registry,
+            settings=self._settings,
+            clock=self._clock,
+            events=EventRecorder(self._registry, "kubelet", self._clock, host=found.node_name),
+            addresses=self._addresses,
+            threads=self._threads,
+            background=self._background,
+            book=self._book,
+            sweeper=Sweeper(self._threads),
+            paths=self._paths,
+            capabilities=found.capabilities,
+            resolve_image=self._resolve_image,
+            instance=found.instance,
+            node_name=found.node_name,
+            allocatable=found.capacity,
+            cgroups=None if isinstance(found.cgroups, str) else found.cgroups,
+        )
+
+    # --- following ------------------------------------------------------------------------------------------------
+
+    async def _beat(self, node_object: NodeObject) -> None:
+        while True:
+            try:
+                await node_object.beat()
+            except StatusError as error:
+                _log.warning("the node's heartbeat cannot be written: %s", error.message)
+            await self._clock.sleep(RETRY_S)
+
+    async def _follow_node(self, binder: Binder) -> None:
+        """Try pods that could not be bound again when the node has changed."""
+        async for change in self._watch("nodes"):
+            if change.type != "MODIFIED":
+                continue
+            for pod in self._registry.list("pods"):
+                if not binding.is_unwanted(pod):
+                    await self._bind(binder, pod)
+
+    async def _follow_pods(self, host: Host, binder: Binder) -> None:
+        async for change in self._watch("pods"):
+            pod = change.object
+            node_name = pod["spec"].get("nodeName")
+            if change.type == "DELETED":
+                await self._forget(pod)
+            elif not node_name:
+                self._background.start(self._bind(binder, pod), "binding of a pod")
+            elif node_name == host.node_name:
+                self._take(host, pod)
+
+    async def _watch(self, resource: str) -> AsyncIterator[Change]:
+        """All changes; after a watch was cut, pods that went meanwhile are told as DELETED."""
+        while True:
+            changes = self._registry.watch(resource)
+            if resource == "pods":
+                for pod in self._missed():
+                    yield Change("DELETED", pod)
+            try:
+                async for change in changes:
+                    yield change
+            except StatusError as error:
+                if error.code != 410:
+                    raise
+
+    def _missed(self) -> list[Object]:
+        stored = {pod["metadata"]["uid"] for pod in self._registry.list("pods")} if self._workers else set()
+        return [pod for uid, (pod, _) in self._workers.items() if uid not in stored]
+
+    async def _bind(self, binder: Binder, pod: Object) -> None:
+        try:
+            await binder.bind(pod)
+        except StatusError as error:
+            _log.warning("pod %s cannot be bound: %s", pod["metadata"]["name"], error.message)
+
+    def _take(self, host: Host, pod: Object) -> None:
+        """Give the pod's worker the new version, or the pod a worker."""
+        uid = pod["metadata"]["uid"]
+        known = self._workers.get(uid)
+        if known is not None:
+            former, worker = known
+            self._workers[uid] = (pod, worker)
+            if _matters(former, pod):
+                worker.update(pod)
+        elif not self._stops and not _is_over(pod):
+            worker = SimulatedPod(host, pod) if simulated_pod.is_simulated(pod) else PodWorker(host, pod)
+            self._workers[uid] = (pod, worker)
+            self._tasks[uid] = asyncio.get_running_loop().create_task(self._work(host, uid), name=f"pod {uid}")
+
+    async def _forget(self, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        known = self._workers.get(uid)
+        if known is not None:
+            known[1].forget()
+        else:
+            await self._threads.run(startup.remove_pod, self._paths, uid)
+
+    async def _work(self, host: Host, uid: str) -> None:
+        """Run a pod's worker; one that fails is started again after a moment."""
+        while True:
+            try:
+                await self._workers[uid][1].run()
+                break
+            except Exception:
+                _log.exception("the worker of pod %s failed; it goes on in %g s", uid, RETRY_S)
+                await self._clock.sleep(RETRY_S)
+        host.addresses.release_pod(uid)
+        del self._workers[uid], self._tasks[uid]
+        if not self._stops:
+            await self._threads.run(startup.remove_pod, self._paths, uid)
+
+
+def _is_over(pod: Object) -> bool:
+    """Whether nothing is to be done for the pod but to keep its logs."""
+    return (pod.get("status") or {}).get("phase") in _ENDED and not pod["metadata"].get("deletionTimestamp")
+
+
+def _matters(former: Object, pod: Object) -> bool:
+    """Whether a new version tells the worker something: its own writes of the status do not."""
+    if _without_version(former) != _without_version(pod):
+        return True
+    return bool(pod["spec"].get("readinessGates")) and former.get("status") != pod.get("status")
+
+
+def _without_version(pod: Object) -> tuple[dict[str, Any], Any]:
+    meta = {key: value for key, value in pod["metadata"].items() if key not in ("resourceVersion", "managedFields")}
+    return meta, pod["spec"]
+
+
+def _address_fault(addresses: AddressBlock) -> str:
+    if not addresses.is_shared:
+        return ""
+    return "this machine has one loopback address, 127.0.0.1, which all pods share: give each port to one pod only"

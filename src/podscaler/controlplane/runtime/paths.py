@@ -1,0 +1,77 @@
+"""Where the node keeps its files, below the data directory of `up`.
+
+    instance                        the random id that marks our processes
+    node                            the node's name
+    block                           the number of the last address block
+    processes/CONTAINER_ID          the pid of a running container, and what proves that it is still that process
+    pods/UID/volumes/VOLUME/        contents of volumes
+    pods/UID/work/CONTAINER/        the folder that a container starts in
+    pods/UID/logs/CONTAINER/N.log   what its N-th start printed (N.log.1: before that)
+
+Everything is for the owner alone (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
+server has validated.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The places below `root` (`<data dir>/node`)."""
+
+    root: Path
+
+    @property
+    def instance(self) -> Path:
+        """File with the instance's id."""
+        return self.root / "instance"
+
+    @property
+    def node_name(self) -> Path:
+        """File with the node's name."""
+        return self.root / "node"
+
+    @property
+    def block(self) -> Path:
+        """File with the number of the last address block."""
+        return self.root / "block"
+
+    @property
+    def processes(self) -> Path:
+        """Folder of the records of running containers."""
+        return self.root / "processes"
+
+    @property
+    def pods(self) -> Path:
+        """Folder with one folder for each pod, named by its uid."""
+        return self.root / "pods"
+
+    def pod(self, uid: str) -> Path:
+        """Everything of one pod."""
+        return self.pods / uid
+
+    def volume(self, uid: str, name: str) -> Path:
+        """The content of a volume."""
+        return self.pod(uid) / "volumes" / name
+
+    def work(self, uid: str, container: str) -> Path:
+        """The folder that a container starts in."""
+        return self.pod(uid) / "work" / container
+
+    def scratch(self, uid: str, container: str) -> Path:
+        """An empty folder on which the launcher builds a root for the container."""
+        return self.pod(uid) / "roots" / container
+
+    def logs(self, uid: str, container: str) -> Path:
+        """Folder of a container's logs."""
+        return self.pod(uid) / "logs" / container
+
+    def log(self, uid: str, container: str, start_number: int) -> Path:
+        """The log of the container's start with this number (its restart count then)."""
+        return self.logs(uid, container) / f"{start_number}.log"
+
+    def make(self) -> None:
+        """Make the folders that every node has."""
+        for folder in (self.root, self.processes, self.pods):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,49 @@
+"""Running one probe of a container until it is told to stop.
+
+`container_run` starts a loop for each probe. Time is the clock's; what to do comes as a function, so that the loop can
+be tested without a network. Results go to `on_result`; the verdict changes as `probe_tally` says.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from podscaler.clock import NANOSECONDS, Clock
+from podscaler.controlplane.runtime.handlers import Outcome
+from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result of a probe.
+
+    Attributes:
+        verdict: what the probe says now; None before it says anything.
+        changed: whether the verdict is another one than before.
+        outcome: what the last check gave.
+    """
+
+    verdict: bool | None
+    changed: bool
+    outcome: Outcome
+
+
+async def run(
+    spec: ProbeSpec,
+    check: Callable[[], Awaitable[Outcome]],
+    on_result: Callable[[Result], None],
+    clock: Clock,
+    *,
+    started_ns: int,
+) -> None:
+    """Check every period, first when the initial delay since `started_ns` is over; ends only by cancellation."""
+    tally = Tally()
+    due_ns = started_ns + spec.initial_delay_s * NANOSECONDS
+    await clock.sleep((due_ns - clock.now_ns()) / NANOSECONDS)
+    while True:
+        begun_ns = clock.now_ns()
+        outcome = await check()
+        counted = tally.counted(spec, ok=outcome.ok)
+        on_result(Result(counted.verdict, counted.verdict != tally.verdict, outcome))
+        tally = counted
+        spent_s = (clock.now_ns() - begun_ns) / NANOSECONDS
+        await clock.sleep(spec.period_s - spent_s)

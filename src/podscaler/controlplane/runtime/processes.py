@@ -1,0 +1,181 @@
+"""Starting a process in a session of its own, and seeing it end.
+
+`container_process` and `exec_process` use it. Processes are started in a thread without a shell and without code
+between fork and exec. Ends are seen by a pidfd on the event loop (Linux) or by a waiting thread (elsewhere).
+
+Invariant: a process is reaped here and nowhere else, and its process group is killed before that: as long as the
+leader is a zombie, nobody else can be given its group's id.
+"""
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from podscaler.controlplane.runtime.threads import Threads
+
+LAUNCH_REPORT_S: Final = 10.0
+"""How long the launcher (`launcher.py`) may take to set up mounts before it is given up."""
+
+
+class StartFailure(Exception):
+    """The process could not be started; the text is a sentence for the container's status."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """What to start.
+
+    Attributes:
+        argv: the program (a path, or a name to look up in PATH of `env`) and its arguments; not empty.
+        cwd: an existing directory.
+        user, group: numeric ids to change to; None keeps those of `up`.
+        groups: supplementary groups, used where `user` is set.
+        reports: argv starts the launcher, which is given one more argument: the descriptor of a pipe on which it says
+            what went wrong before it became the program. It changes user and directory itself.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    user: int | None = None
+    group: int | None = None
+    groups: tuple[int, ...] = ()
+    reports: bool = False
+
+
+@dataclass(slots=True)
+class Process:
+    """A started process.
+
+    Attributes:
+        pid: also the id of its session and process group.
+        exited: its return code (minus the signal's number where a signal ended it), once it has ended.
+    """
+
+    pid: int
+    popen: "subprocess.Popen[bytes]"
+    exited: "asyncio.Future[int]"
+
+    def signal_group(self, number: int) -> None:
+        """Send a signal to the whole process group; nothing happens once it has ended."""
+        if not self.exited.done():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+
+async def start(spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int) -> Process:
+    """Start `spec` with the descriptors given (which stay the caller's to close). Raises StartFailure."""
+    popen = await threads.run(_popen, spec, stdout, stderr)
+    loop = asyncio.get_running_loop()
+    process = Process(popen.pid, popen, loop.create_future())
+    _watch(process, loop)
+    return process
+
+
+def run_to_end(spec: ProcessSpec) -> int:
+    """Start `spec` with its output thrown away, and wait; returns its return code. Blocks. Raises StartFailure."""
+    return _popen(spec, subprocess.DEVNULL, subprocess.DEVNULL).wait()
+
+
+def _popen(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+    if spec.reports:
+        return _popen_reporting(spec, stdout, stderr)
+    identity: dict[str, Any] = {}
+    if spec.user is not None:
+        identity = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
+    try:
+        return subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
+            spec.argv,
+            env=dict(spec.env),
+            cwd=spec.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            **identity,
+        )
+    except (OSError, ValueError) as error:
+        raise StartFailure(_explanation(spec, error)) from error
+
+
+def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
+    program = spec.argv[0]
+    if isinstance(error, FileNotFoundError) and error.filename == spec.cwd:
+        return f'the working directory "{spec.cwd}" does not exist on this machine'
+    if isinstance(error, FileNotFoundError):
+        where = "no such file or directory" if "/" in program else "executable file not found in $PATH"
+        return f'exec: "{program}": {where}'
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
+
+
+def _popen_reporting(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+    """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then."""
+    reader, writer = os.pipe()
+    try:
+        try:
+            popen = subprocess.Popen(  # noqa: S603  as above
+                (*spec.argv, str(writer)),
+                env=dict(spec.env),
+                cwd=spec.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                pass_fds=(writer,),
+            )
+        except (OSError, ValueError) as error:
+            raise StartFailure(_explanation(spec, error)) from error
+        finally:
+            os.close(writer)
+        fault = _report(popen, reader)
+    finally:
+        os.close(reader)
+    if fault:
+        popen.wait()
+        raise StartFailure(fault.decode("utf-8", "replace"))
+    return popen
+
+
+def _report(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
+    poller = select.poll()
+    poller.register(reader, select.POLLIN)
+    if not poller.poll(LAUNCH_REPORT_S * 1000):
+        popen.kill()
+        return b"the launcher took too long to prepare the container's mounts"
+    with open(reader, "rb", closefd=False) as report:
+        return report.read()
+
+
+def _watch(process: Process, loop: asyncio.AbstractEventLoop) -> None:
+    if not hasattr(os, "pidfd_open"):
+        threading.Thread(target=_wait_in_thread, args=(process, loop), daemon=True).start()
+        return
+    pidfd = os.pidfd_open(process.pid)
+
+    def ended() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        _reap(process)
+
+    loop.add_reader(pidfd, ended)
+
+
+def _reap(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.exited.set_result(process.popen.wait())
+
+
+def _wait_in_thread(process: Process, loop: asyncio.AbstractEventLoop) -> None:
+    """Wait for the end without reaping, then reap on the loop."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with contextlib.suppress(RuntimeError):  # the loop is closed: `up` itself has ended
+        loop.call_soon_threadsafe(_reap, process)

@@ -1,0 +1,126 @@
+"""The files of configMap, secret, downwardAPI and projected volumes, as data.
+
+`volumes` writes them. Pure but for lookups in the registry's memory. What is missing is a ConfigFault.
+
+Source: Volumes, Projected Volumes (Kubernetes documentation).
+Differs: service account tokens, PVCs, CSI and network file systems are refused.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from podscaler.controlplane.runtime import references
+from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
+
+DEFAULT_MODE: Final = 0o644
+MOUNT_REASON: Final = "ContainerCreating"
+"""Upstream leaves the containers of a pod whose volumes are not there in this state; the event says the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file: its path within the volume, content and permissions."""
+
+    path: str
+    data: bytes
+    mode: int
+
+
+def files(volume: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find) -> list[File]:
+    """The files of a volume that is made of objects. Raises ConfigFault."""
+    makers: dict[str, Callable[[Mapping[str, Any]], list[File]]] = {
+        "configMap": lambda source: _config_map(source, source.get("name", ""), pod, find),
+        "secret": lambda source: _secret(source, source.get("secretName", ""), pod, find),
+        "downwardAPI": lambda source: _downward(source, pod, place),
+        "projected": lambda source: _projected(source, pod, place, find),
+    }
+    for kind, make in makers.items():
+        if (source := volume.get(kind)) is not None:
+            return make(source)
+    kinds = ", ".join(sorted(set(volume) - {"name"}))
+    raise _fault(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
+
+
+def _projected(source: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find) -> list[File]:
+    found: list[File] = []
+    for entry in source.get("sources") or []:
+        mode = {"defaultMode": source.get("defaultMode")}
+        if (part := entry.get("configMap")) is not None:
+            found += _config_map(mode | part, part.get("name", ""), pod, find)
+        elif (part := entry.get("secret")) is not None:
+            found += _secret(mode | part, part.get("name", ""), pod, find)
+        elif (part := entry.get("downwardAPI")) is not None:
+            found += _downward(mode | part, pod, place)
+        else:
+            raise _fault(f"this node cannot project {', '.join(entry)}")
+    return found
+
+
+def _config_map(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[File]:
+    found = find("configmaps", pod["metadata"]["namespace"], name)
+    if found is None:
+        return _nothing_if_optional(source, f'configmap "{name}" not found')
+    content = {key: str(value).encode() for key, value in (found.get("data") or {}).items()}
+    content |= {key: references.decoded(value) for key, value in (found.get("binaryData") or {}).items()}
+    return _selected(source, content, f"ConfigMap {name}")
+
+
+def _secret(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[File]:
+    found = find("secrets", pod["metadata"]["namespace"], name)
+    if found is None:
+        return _nothing_if_optional(source, f'secret "{name}" not found')
+    content = {key: references.decoded(value) for key, value in (found.get("data") or {}).items()}
+    return _selected(source, content, f"Secret {name}")
+
+
+def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: str) -> list[File]:
+    mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
+    if not source.get("items"):
+        return [File(key, content[key], mode) for key in sorted(content)]
+    chosen = []
+    for item in source["items"]:
+        if item["key"] in content:
+            chosen.append(File(item["path"], content[item["key"]], _mode(item.get("mode"), mode)))
+        elif not source.get("optional"):
+            raise _fault(f"references non-existent config key: {item['key']} ({origin})")
+    return chosen
+
+
+def _downward(source: Mapping[str, Any], pod: Mapping[str, Any], place: Place) -> list[File]:
+    mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
+    return [
+        File(item["path"], _downward_text(item, pod, place).encode(), _mode(item.get("mode"), mode))
+        for item in source.get("items") or []
+    ]
+
+
+def _downward_text(item: Mapping[str, Any], pod: Mapping[str, Any], place: Place) -> str:
+    try:
+        if reference := item.get("fieldRef"):
+            return references.field_value(pod, reference["fieldPath"], place)
+        return references.resource_value(pod, item.get("resourceFieldRef") or {}, "", place)
+    except ConfigFault as fault:
+        raise _fault(fault.message) from fault
+
+
+def _mode(given: int | None, otherwise: int) -> int:
+    return otherwise if given is None else given
+
+
+def _nothing_if_optional(source: Mapping[str, Any], message: str) -> list[File]:
+    if source.get("optional"):
+        return []
+    raise _fault(message)
+
+
+def _fault(message: str) -> ConfigFault:
+    return ConfigFault(message, reason=MOUNT_REASON)
+
+
+def safe_path(path: str) -> str:
+    """`path` within a volume. Raises ConfigFault for one that would lead out of it."""
+    parts: Iterable[str] = path.split("/")
+    if path.startswith("/") or ".." in parts or not path:
+        raise _fault(f'"{path}" is no path within a volume')
+    return path

@@ -1,0 +1,112 @@
+"""The volumes of a pod on disk, and what of them each container mounts.
+
+`pod_worker` prepares them before the first container starts; `launch` asks for a container's mounts. The content of
+configMaps, secrets and the downward API is written once: a later change of the object reaches pods that start later.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from podscaler.controlplane.runtime import expansion, volume_files
+from podscaler.controlplane.runtime.launch_plan import Mount
+from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
+from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.runtime.volume_files import File
+
+_EMPTY_DIR_MODE: Final = 0o777
+_FOLDER_MODE: Final = 0o755
+_ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
+
+
+async def prepare(
+    pod: Mapping[str, Any], place: Place, *, find: Find, paths: Paths, threads: Threads
+) -> dict[str, str]:
+    """Make the pod's volumes that any container mounts; returns their places on this machine. Raises ConfigFault."""
+    used = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
+    group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
+    sources: dict[str, str] = {}
+    for volume in pod["spec"].get("volumes") or []:
+        name = volume["name"]
+        if name not in used:
+            continue
+        if (host_path := volume.get("hostPath")) is not None:
+            sources[name] = await threads.run(_host_path, host_path)
+            continue
+        folder = paths.volume(pod["metadata"]["uid"], name)
+        content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, find)
+        await threads.run(_make, folder, content, group if os.geteuid() == 0 else None)
+        sources[name] = str(folder)
+    return sources
+
+
+def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
+
+
+def _host_path(source: Mapping[str, Any]) -> str:
+    path, kind = source["path"], source.get("type") or ""
+    if kind == "DirectoryOrCreate":
+        os.makedirs(path, mode=_FOLDER_MODE, exist_ok=True)
+    elif kind == "FileOrCreate":
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    elif kind not in ("", "Directory", "File"):
+        raise ConfigFault(f"hostPath type {kind} is not supported", reason=volume_files.MOUNT_REASON)
+    if not os.path.exists(path):
+        raise ConfigFault(f"hostPath {path} does not exist", reason=volume_files.MOUNT_REASON)
+    if (kind == "Directory" and not os.path.isdir(path)) or (kind == "File" and not os.path.isfile(path)):
+        raise ConfigFault(
+            f"hostPath type check failed: {path} is not a {kind.lower()}", reason=volume_files.MOUNT_REASON
+        )
+    return str(path)
+
+
+def _make(folder: Path, content: list[File] | None, group: int | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(_EMPTY_DIR_MODE if content is None else _FOLDER_MODE)
+    if group is not None:
+        os.chown(folder, -1, group)
+        folder.chmod(0o2775 if content is not None else 0o2777)
+    for file in content or []:
+        _write(folder, file, group)
+
+
+def _write(folder: Path, file: File, group: int | None) -> None:
+    path = folder / volume_files.safe_path(file.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as target:
+        target.write(file.data)
+        os.fchmod(descriptor, file.mode | (0o040 if group is not None else 0))
+        if group is not None:
+            os.fchown(descriptor, -1, group)
+
+
+def mounts(
+    pod: Mapping[str, Any], container: Mapping[str, Any], sources: Mapping[str, str], env: Mapping[str, str]
+) -> tuple[Mount, ...]:
+    """The container's mounts, parents before children; makes the folder of a subPath. Blocks. Raises ConfigFault."""
+    kinds = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
+    found = []
+    for entry in container.get("volumeMounts") or []:
+        if entry["name"] not in sources:
+            raise ConfigFault(f'the volume "{entry["name"]}" of a volumeMount is not there')
+        read_only = bool(entry.get("readOnly")) or bool(kinds[entry["name"]] & _ALWAYS_READ_ONLY)
+        source = _sub_path(sources[entry["name"]], entry, env)
+        found.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only))
+    return tuple(sorted(found, key=lambda mount: mount.target.count("/")))
+
+
+def _sub_path(source: str, entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    sub_path = entry.get("subPath") or expansion.expanded(entry.get("subPathExpr") or "", env)
+    if not sub_path:
+        return source
+    path = os.path.join(source, volume_files.safe_path(sub_path))
+    if not os.path.lexists(path):
+        os.makedirs(path, mode=_FOLDER_MODE, exist_ok=True)
+    if not os.path.realpath(path).startswith(os.path.realpath(source) + os.sep):
+        raise ConfigFault(f'the subPath "{sub_path}" leads out of its volume')
+    return path
