@@ -82,7 +82,7 @@ def _replay(recording: str, sink: IO[bytes], *, with_trace: bool) -> None:
     name = "standard input" if recording == STANDARD else recording
     with _reading(recording) as source:
         try:
-            for decision in replay.decisions(_lines(source), with_trace=with_trace):
+            for decision in replay.decisions(read_lines(source), with_trace=with_trace):
                 sink.write(encode(decision) + b"\n")
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
@@ -109,7 +109,7 @@ def _writing(output: str) -> Iterator[IO[bytes]]:
         raise UsageError(f"cannot write {output}: {error.strerror}") from None
 
 
-def _lines(source: BufferedReader) -> Iterable[bytes]:
+def read_lines(source: BufferedReader) -> Iterable[bytes]:
     """The lines of plain or gzip text, which its first bytes tell. Raises OSError or EOFError for broken gzip."""
     first = source.read(len(GZIP_MAGIC))
     chunks = chain([first], iter(partial(source.read1, CHUNK_BYTES), b""))

@@ -206,12 +206,11 @@ def _look_again(first: Reading, second: Reading, grouped: Grouped, filled: Fille
 
 def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situation: Situation) -> tuple[PodSample, ...]:
     requests_milli = gauge.requests_milli if gauge else None
-    group_of = pods.GROUP_OF
     return tuple(
         [
             PodSample(
                 pod.name,
-                group_of[rule],
+                rule.group,
                 rule,
                 value_milli,
                 requests_milli[index] if requests_milli else None,

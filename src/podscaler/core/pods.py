@@ -11,19 +11,6 @@ from podscaler.core.model import Fact, Pod, Sample
 from podscaler.core.situation import Situation
 from podscaler.core.trace import Group, PodRule, Unlisted
 
-GROUP_OF = {
-    PodRule.DELETING: Group.IGNORED,
-    PodRule.FAILED: Group.IGNORED,
-    PodRule.PENDING: Group.UNREADY,
-    PodRule.NO_SAMPLE: Group.MISSING,
-    PodRule.NO_READY_CONDITION: Group.UNREADY,
-    PodRule.NOT_STARTED: Group.UNREADY,
-    PodRule.UNREADY_WHILE_STARTING: Group.UNREADY,
-    PodRule.SAMPLED_BEFORE_READY: Group.UNREADY,
-    PodRule.NEVER_READY: Group.UNREADY,
-    PodRule.HAS_SAMPLE: Group.COUNTED,
-}
-
 
 class Grouped(Fact, frozen=True, gc=False):
     """The pods of the target, sorted out.
@@ -47,23 +34,24 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
     """The groups of the situation's pods for samples of `resource` (empty for a custom metric)."""
     rules: list[PodRule] = []
     values_milli: list[int | None] = []
-    members: dict[Group, list[int]] = {group: [] for group in Group}
+    counted: list[int] = []
+    unready: list[int] = []
+    missing: list[int] = []
     rule_for = _cpu_rule if resource == "cpu" else _rule
     for index, pod in enumerate(situation.pods):
         sample = samples.get(pod.name)
         rule = rule_for(pod, sample, situation)
         rules.append(rule)
         values_milli.append(None if sample is None else sample.value_milli)
-        members[GROUP_OF[rule]].append(index)
+        if rule.group is Group.COUNTED:
+            counted.append(index)
+        elif rule.group is Group.UNREADY:
+            unready.append(index)
+        elif rule.group is Group.MISSING:
+            missing.append(index)
     known = len(values_milli) - values_milli.count(None)
-    return Grouped(
-        rules,
-        values_milli,
-        members[Group.COUNTED],
-        members[Group.UNREADY],
-        members[Group.MISSING],
-        _unlisted(samples, situation) if len(samples) > known else (),
-    )
+    unlisted = _unlisted(samples, situation) if len(samples) > known else ()
+    return Grouped(rules, values_milli, counted, unready, missing, unlisted)
 
 
 def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:

@@ -30,28 +30,37 @@ class Branch(StrEnum):
     METRICS = "Metrics"
 
 
-class PodRule(StrEnum):
-    """The rule that put a pod where it is (spec/decision.md 6.1)."""
-
-    DELETING = "Deleting"
-    FAILED = "Failed"
-    PENDING = "Pending"
-    NO_SAMPLE = "NoSample"
-    NO_READY_CONDITION = "NoReadyCondition"
-    NOT_STARTED = "NotStarted"
-    UNREADY_WHILE_STARTING = "UnreadyWhileStarting"
-    SAMPLED_BEFORE_READY = "SampledBeforeReady"
-    NEVER_READY = "NeverReady"
-    HAS_SAMPLE = "HasSample"
-
-
 class Group(StrEnum):
-    """What became of a pod's sample."""
+    """What becomes of a pod's sample."""
 
     COUNTED = "Counted"
     IGNORED = "Ignored"
     UNREADY = "Unready"
     MISSING = "Missing"
+
+
+class PodRule(StrEnum):
+    """The rule that puts a pod into its `group` (spec/decision.md 6.1)."""
+
+    group: Group
+
+    def __new__(cls, text: str, group: Group) -> "PodRule":
+        """A member, of the group that its rule leads to."""
+        rule = str.__new__(cls, text)
+        rule._value_ = text
+        rule.group = group
+        return rule
+
+    DELETING = "Deleting", Group.IGNORED
+    FAILED = "Failed", Group.IGNORED
+    PENDING = "Pending", Group.UNREADY
+    NO_SAMPLE = "NoSample", Group.MISSING
+    NO_READY_CONDITION = "NoReadyCondition", Group.UNREADY
+    NOT_STARTED = "NotStarted", Group.UNREADY
+    UNREADY_WHILE_STARTING = "UnreadyWhileStarting", Group.UNREADY
+    SAMPLED_BEFORE_READY = "SampledBeforeReady", Group.UNREADY
+    NEVER_READY = "NeverReady", Group.UNREADY
+    HAS_SAMPLE = "HasSample", Group.COUNTED
 
 
 class PodSample(Step, frozen=True, gc=False):
