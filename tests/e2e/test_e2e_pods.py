@@ -75,7 +75,7 @@ def process_exists(pid: int) -> bool:
 
 
 def test_environment_arguments_and_working_directory(up: Up) -> None:
-    """env from values, fields, config maps and secrets; $(VAR) in args; workingDir; POD_IP; nothing of ours leaks in."""
+    """env from values, fields, config maps, secrets; $(VAR) in args; workingDir; POD_IP; nothing of ours leaks in."""
     maps = "/api/v1/namespaces/default"
     up.create(
         f"{maps}/configmaps",

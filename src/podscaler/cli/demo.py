@@ -63,12 +63,16 @@ async def _play(shape: LoadShape, *, quiet: bool) -> tuple[Story, LoadGenerator]
 @asynccontextmanager
 async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client]:
     command_line = ["-m", "podscaler", "up", "--data-dir", str(data_dir), *demo_scene.UP_FLAGS]
-    process = await asyncio.create_subprocess_exec(sys.executable, *command_line, stdout=asyncio.subprocess.PIPE)
+    log = data_dir.with_name("up.log")
+    with log.open("wb") as stderr:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command_line, stdout=asyncio.subprocess.PIPE, stderr=stderr
+        )
     try:
         assert process.stdout is not None
         first_line = await asyncio.wait_for(process.stdout.readline(), START_LIMIT_S)
         if not first_line:
-            raise UsageError("the control plane did not start; its own words are above")
+            raise UsageError(f"the control plane did not start: {log.read_text().strip()}")
         _say(first_line.decode().strip(), quiet=quiet)
         config = await asyncio.to_thread(locate.find_config, str(data_dir / "kubeconfig"))
         client = Client(await aiohttp_transport.connect(config, user_agent="podscaler-demo"), SystemClock())

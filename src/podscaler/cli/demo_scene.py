@@ -31,7 +31,7 @@ def deployment() -> Object:
         "image": "registry.k8s.io/hpa-example",
         "ports": [{"containerPort": 80}],
         "resources": {"requests": {"cpu": f"{REQUESTED_MILLICORES}m"}},
-        "readinessProbe": {"httpGet": {"path": "/", "port": 80}, "periodSeconds": 30, "timeoutSeconds": 10},
+        "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1},
     }
     labels = {"run": NAME}
     return {

@@ -11,8 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from podscaler.api import duration
 from podscaler.clock import NANOSECONDS, Clock, rfc3339
@@ -25,21 +24,28 @@ from podscaler.controlplane.usage.rates import Rate, Rates, Started
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningProcess:
-    """One container's root process.
+class ContainerProcess(Protocol):
+    """A container that has a process, as the node tells of it."""
 
-    Attributes:
-        pod_uid: the pod that it belongs to.
-        container: the container's name.
-        pid: the root of its process tree.
-        started_ns: when it started, nanoseconds since the epoch.
-    """
+    @property
+    def pod_uid(self) -> str:
+        """The pod that it belongs to."""
+        ...
 
-    pod_uid: str
-    container: str
-    pid: int
-    started_ns: int
+    @property
+    def container(self) -> str:
+        """The container's name."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """The root of its process tree."""
+        ...
+
+    @property
+    def started_ns(self) -> int:
+        """When it started, nanoseconds since the epoch."""
+        ...
 
 
 class MetricsTable:
@@ -68,17 +74,17 @@ class Sampler:
         registry: where pods and their controllers are read.
         processes: gives the containers that run as processes right now.
         clock: time, and the wait between rounds.
-        node_name: the name under which the machine appears in NodeMetrics.
+        node_name: gives the name under which the machine appears in NodeMetrics; empty as long as there is none.
         resolution_s: seconds between rounds.
     """
 
     def __init__(
         self,
         registry: Registry,
-        processes: Callable[[], Iterable[RunningProcess]],
+        processes: Callable[[], Iterable[ContainerProcess]],
         *,
         clock: Clock,
-        node_name: str,
+        node_name: Callable[[], str],
         resolution_s: float,
     ) -> None:
         self.pod_metrics = MetricsTable()
@@ -157,8 +163,9 @@ class Sampler:
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
         rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, now_ns)
-        if "node" in rates:
-            metadata = {"name": self._node_name, "labels": {"kubernetes.io/hostname": self._node_name}}
+        name = self._node_name()
+        if "node" in rates and name:
+            metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
             self.node_metrics.replace([_metrics_object(metadata, rates["node"], {"usage": _usage(rates["node"])})])
 
 

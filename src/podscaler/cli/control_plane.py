@@ -1,0 +1,186 @@
+"""The control plane of one machine, put together: API server, workload controllers, node, metrics and autoscaler.
+
+`podscaler up` runs it. Everything that the parts need of each other is given to them here and nowhere else. Parts run
+until the control plane is stopped; one that fails starts again by itself and leaves the others alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from podscaler.api import catalog
+from podscaler.cli import supervision
+from podscaler.clock import Clock
+from podscaler.controller import loop
+from podscaler.controller.settings import Settings
+from podscaler.controlplane.access import certificates, kubeconfig, tokens
+from podscaler.controlplane.access.certificates import Certificates
+from podscaler.controlplane.access.users import ADMIN
+from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
+from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.runtime import addresses
+from podscaler.controlplane.runtime.node_agent import NodeAgent
+from podscaler.controlplane.runtime.settings import RuntimeSettings
+from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.store import open_store
+from podscaler.controlplane.usage.sampler import Sampler
+from podscaler.errors import UsageError
+from podscaler.kube import locate
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class UpSettings:
+    """What the user of `up` decides.
+
+    Attributes:
+        data_dir: where everything is kept.
+        port: of the API server; 0: the one of the last run, or any free one.
+        kubeconfig: where the kubeconfig is written.
+        metric_resolution_s: seconds between readings of CPU and memory.
+        autoscaler: the controller's settings; None runs without it.
+    """
+
+    data_dir: Path
+    port: int
+    kubeconfig: Path
+    metric_resolution_s: float
+    autoscaler: Settings | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """Certificates and the admin's token, as read from or written to the data directory."""
+
+    certificates: Certificates
+    token: str
+    last_port: int
+
+
+class ControlPlane:
+    """See the module.
+
+    Args:
+        settings: what the user decided.
+        clock: everybody's.
+    """
+
+    def __init__(self, settings: UpSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._exit = AsyncExitStack()
+        self._parts: list[asyncio.Task[None]] = []
+        self.url = ""
+
+    async def start(self) -> None:
+        """Start everything; the API server answers when this returns.
+
+        Raises:
+            UsageError: the data directory, the port or the kubeconfig cannot be used; nothing is left running then.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._exit.aclose()
+            raise
+
+    async def stop(self) -> None:
+        """End every process that was started, write what is on its way, and close the store."""
+        await self._exit.aclose()
+
+    async def _start(self) -> None:
+        data_dir = self._settings.data_dir
+        store = await open_store(data_dir, self._clock)
+        self._exit.push_async_callback(store.close)
+        access = await asyncio.to_thread(_read_access, data_dir, self._clock.now_ns())
+        block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
+        self._exit.callback(block.close)
+        objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
+        registry = LocalRegistry(objects)
+        await make_system_namespaces(registry)
+
+        node = NodeAgent(registry, RuntimeSettings(data_dir / "node"), self._clock, addresses=block)
+        sampler = self._make_sampler(registry, node)
+        server = self._make_server(objects, access, node, sampler)
+        port = await self._listen(server, access.last_port)
+        self._exit.push_async_callback(server.stop)
+        self.url = f"https://{HOST}:{port}"
+        await asyncio.to_thread(_write_access, self._settings, access, self.url)
+
+        facts = ClusterFacts(catalog.RESOURCES, block, access.certificates.authority_pem.decode(), (HOST, port))
+        self._exit.push_async_callback(node.stop)
+        self._exit.push_async_callback(self._end_parts)
+        self._begin("node", node.run)
+        self._begin("controllers", Controllers(registry, self._clock, facts).run)
+        self._begin("metrics", sampler.run)
+        if self._settings.autoscaler is not None:
+            self._begin("autoscaler", self._autoscaler(self._settings.autoscaler))
+
+    async def _listen(self, server: ApiServer, last_port: int) -> int:
+        if self._settings.port:
+            return await server.start(HOST, self._settings.port)
+        try:
+            return await server.start(HOST, last_port)
+        except UsageError:  # somebody else has the port of the last run by now: any other will do
+            return await server.start(HOST, 0)
+
+    def _make_sampler(self, registry: LocalRegistry, node: NodeAgent) -> Sampler:
+        return Sampler(
+            registry,
+            node.running_containers,
+            clock=self._clock,
+            node_name=lambda: node.node_name,
+            resolution_s=self._settings.metric_resolution_s,
+        )
+
+    def _make_server(self, objects: Objects, access: _Access, node: NodeAgent, sampler: Sampler) -> ApiServer:
+        return ApiServer(
+            objects,
+            catalog.RESOURCES,
+            authenticator=tokens.Authenticator({access.token: ADMIN}),
+            tls=access.certificates.server_context(),
+            clock=self._clock,
+            neighbours=Neighbours(
+                virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+                logs=node.logs,
+            ),
+        )
+
+    def _autoscaler(self, settings: Settings) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            config = await asyncio.to_thread(locate.find_config, str(self._settings.kubeconfig))
+            await loop.run_controller(config, settings, self._clock)
+
+        return run
+
+    def _begin(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
+        self._parts.append(asyncio.create_task(supervision.keep_running(name, part, self._clock), name=name))
+
+    async def _end_parts(self) -> None:
+        for part in self._parts:
+            part.cancel()
+        await asyncio.gather(*self._parts, return_exceptions=True)
+
+
+def _read_access(data_dir: Path, now_ns: int) -> _Access:
+    made = certificates.ensure(data_dir / "certificates", now_ns=now_ns)
+    return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"))
+
+
+def _read_port(path: Path) -> int:
+    try:
+        port = int(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
+    return port if 0 < port < 65536 else 0
+
+
+def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
+    (settings.data_dir / "port").write_text(url.rpartition(":")[2], encoding="ascii")
+    document = kubeconfig.document(server_url=url, authority_pem=access.certificates.authority_pem, token=access.token)
+    kubeconfig.write(settings.kubeconfig, document)

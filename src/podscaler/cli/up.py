@@ -1,0 +1,103 @@
+"""`podscaler up`: the whole system on this machine, until it is told to end."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from podscaler.cli import settings as controller_settings
+from podscaler.cli.control_plane import ControlPlane, UpSettings
+from podscaler.clock import NANOSECONDS, SystemClock
+from podscaler.errors import UsageError
+
+METRIC_RESOLUTION = "metric-resolution"
+
+
+def default_data_dir() -> Path:
+    """Where `up` keeps everything unless told otherwise: the user's data folder."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "podscaler"
+
+
+@click.command(epilog="Example: podscaler up --horizontal-pod-autoscaler-sync-period=2s --metric-resolution=2s")
+@click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="where everything is kept")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="of the API server; 0: that of the last run, or any free one",
+)
+@click.option(
+    "--kubeconfig-out", type=click.Path(path_type=Path), default=None, help="the kubeconfig [default: in the data dir]"
+)
+@click.option(
+    f"--{METRIC_RESOLUTION}",
+    type=controller_settings.DURATION,
+    default="15s",
+    show_default=True,
+    help="how often CPU and memory are read",
+)
+@click.option("--without-autoscaler", is_flag=True, help="leave autoscaling to another controller")
+@click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything")
+@controller_settings.controller_options
+def command(
+    *,
+    data_dir: Path | None,
+    port: int,
+    kubeconfig_out: Path | None,
+    without_autoscaler: bool,
+    verbose: int,
+    **options: Any,
+) -> None:
+    """Run a whole control plane on this machine, with real processes as pods.
+
+    Prints where it is once it answers, and ends on SIGINT or SIGTERM; the next start on the same data directory goes on
+    with the same objects.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level={0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    autoscaler = controller_settings.parse_settings(options)
+    resolution_ns = options["metric_resolution"]
+    if resolution_ns < NANOSECONDS // 10:
+        raise UsageError(f"--{METRIC_RESOLUTION} must be at least 100ms")
+    folder = (data_dir or default_data_dir()).expanduser().absolute()
+    wanted = UpSettings(
+        data_dir=folder,
+        port=port,
+        kubeconfig=kubeconfig_out.expanduser().absolute() if kubeconfig_out else folder / "kubeconfig",
+        metric_resolution_s=resolution_ns / NANOSECONDS,
+        autoscaler=None if without_autoscaler else autoscaler,
+    )
+    run = _loop_runner()
+    run(_up(wanted))
+
+
+def _loop_runner() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+async def _up(wanted: UpSettings) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    plane = ControlPlane(wanted, SystemClock())
+    await plane.start()
+    try:
+        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={wanted.kubeconfig}")
+        await ended.wait()
+    finally:
+        await plane.stop()
