@@ -104,6 +104,7 @@ class NodeAgent:
         self._workers: dict[str, tuple[Object, Worker]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._host: Host | None = None
+        self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
         self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths)
@@ -123,9 +124,10 @@ class NodeAgent:
         ]
 
     async def run(self) -> None:
-        """Run pods until cancelled or stopped. Raises StatusError or OSError where the node cannot begin."""
-        host, node_object = await self._begin()
-        self._host = host
+        """Run pods until cancelled; may be run again after it failed. Raises StatusError, OSError at the beginning."""
+        if self._host is None or self._node_object is None:
+            self._host, self._node_object = await self._begin()
+        host, node_object = self._host, self._node_object
         events = EventRecorder(self._registry, binding.SCHEDULER, self._clock)
         self._recorders += [host.events, events]
         binder = Binder(self._registry, self._clock, events, host.node_name)
