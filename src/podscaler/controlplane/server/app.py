@@ -12,9 +12,11 @@ import ssl
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from aiohttp import web
 
+from podscaler.api import openapi
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access.tokens import Authenticator
@@ -27,7 +29,7 @@ from podscaler.controlplane.server.calls import Plane, kind_of
 from podscaler.controlplane.server.discovery import Discovery
 from podscaler.controlplane.server.dispatch import Dispatcher, Exchange
 from podscaler.controlplane.server.health import Check
-from podscaler.controlplane.server.openapi_pages import NO_DOCUMENTS, Documents, OpenApiPages
+from podscaler.controlplane.server.openapi_pages import OpenApiPages
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.reviews import REVIEWS
 from podscaler.controlplane.server.routes import Routes
@@ -53,13 +55,11 @@ class Neighbours:
         virtual: providers of objects that are not stored, by `Resource.key`.
         logs: where containers' logs are read.
         checks: health checks by name; each returns why it fails, or an empty text.
-        openapi: the OpenAPI documents.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
     logs: PodLogs | None = None
     checks: Mapping[str, Check] = field(default_factory=dict)
-    openapi: Documents = NO_DOCUMENTS
 
 
 NOBODY = Neighbours()
@@ -87,11 +87,13 @@ class ApiServer:
         clock: Clock,
         neighbours: Neighbours = NOBODY,
     ) -> None:
-        routes = Routes(resources)
+        records = tuple(resources)
+        routes = Routes(records)
         discovery = Discovery(routes, REVIEWS)
         plane = Plane(objects, clock, _kinds(routes), neighbours.virtual, neighbours.logs, Shaper())
-        openapi = OpenApiPages(neighbours.openapi)
-        pages = Pages(routes, discovery, openapi=openapi, checks=neighbours.checks)
+        documents = partial(openapi.documents, records, [review.offer for review in REVIEWS])
+        openapi_pages = OpenApiPages(documents, lambda: routes.generation)
+        pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks)
         self._streams = Streams()
         self._dispatcher = Dispatcher(plane, routes, pages=pages, streams=self._streams, authenticator=authenticator)
         self._tls = tls
@@ -146,9 +148,13 @@ async def _finished(exchange: Exchange, answer: Answer) -> web.Response:
     request = exchange.request
     headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers}
     body = answer.body
-    if answer.content_type == "application/json" and _wants_indented(exchange):
+    if body and answer.content_type == "application/json" and _wants_indented(exchange):
         body = answers.indented(body)
-    if len(body) > GZIP_MIN_BYTES and "gzip" in request.headers.get("Accept-Encoding", ""):
+    if (
+        "Content-Encoding" not in headers
+        and len(body) > GZIP_MIN_BYTES
+        and "gzip" in request.headers.get("Accept-Encoding", "")
+    ):
         body = await asyncio.to_thread(_gzipped, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     response = web.Response(body=body, status=answer.status, headers=headers)

@@ -12,7 +12,7 @@ from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
 
 OPTIONS = Kind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
-SHOWN_WHEN_GONE = frozenset({"pods", "services", "serviceaccounts"})
+SHOWN_WHEN_GONE = frozenset({"pods", "services", "serviceaccounts", "resourcequotas"})
 """Kinds whose DELETE answers with the object although it is gone, as upstream's does."""
 
 

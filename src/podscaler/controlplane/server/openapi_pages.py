@@ -1,14 +1,16 @@
 """`/openapi/v3`: the index of OpenAPI documents, and the documents.
 
-Called by `pages`. A document is made when it is first asked for, in a thread; the index names each with a hash of what
-is served, so that clients may keep a document as long as its hash stays.
+Called by `pages`. All documents are made, in a thread, when the first one is asked for: the index names each with the
+hash of its content, by which clients keep it. They are kept compressed, as most clients take them.
 
 Source: KEP-2896 (OpenAPI v3): `/openapi/v3` and `/openapi/v3/apis/GROUP/VERSION?hash=...`.
 """
 
 import asyncio
+import gzip
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -18,44 +20,70 @@ from podscaler.controlplane.server import answers
 from podscaler.controlplane.server.answers import TEXT, Answer
 
 Documents = Callable[[], Mapping[str, Callable[[], Mapping[str, Any]]]]
-"""The documents there are now, by path (`apis/apps/v1`), each as a function that makes it."""
+"""What is served now: by path (`apis/apps/v1`), functions that make the documents."""
 
-NO_DOCUMENTS: Documents = dict
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    packed: bytes
+    digest: str
 
 
 class OpenApiPages:
-    """See the module."""
+    """See the module.
 
-    def __init__(self, documents: Documents = NO_DOCUMENTS) -> None:
+    Args:
+        documents: what is served now.
+        generation: a number that rises when that changes.
+    """
+
+    def __init__(self, documents: Documents, generation: Callable[[], int]) -> None:
         self._documents = documents
-        self._made: dict[str, bytes] = {}
+        self._generation = generation
+        self._made: dict[str, _Document] = {}
+        self._made_at = -1
         self._lock = asyncio.Lock()
 
     async def answer(self, request: web.BaseRequest, parts: list[str]) -> Answer | None:
         """The index (`v3`) or a document (`v3/apis/...`); None where there is none."""
         if not parts or parts[0] != "v3":
             return None
-        documents = self._documents()
+        made = await self._current()
         path = "/".join(parts[1:])
         if not path:
-            urls = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={_hash(name)}"} for name in documents}
+            urls = {
+                name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.digest}"}
+                for name, document in made.items()
+            }
             return Answer(json_text.encode({"paths": urls}), 200, TEXT)
-        make = documents.get(path)
-        if make is None:
-            return answers.NOT_FOUND_PAGE
-        return await self._document(request, path, make)
+        found = made.get(path)
+        return await _of(request, found) if found else answers.NOT_FOUND_PAGE
 
-    async def _document(self, request: web.BaseRequest, path: str, make: Callable[[], Mapping[str, Any]]) -> Answer:
-        etag = f'"{_hash(path)}"'
-        headers = {"ETag": etag, "Cache-Control": "public, immutable", "Vary": "Accept"}
-        if request.headers.get("If-None-Match") == etag:
-            return Answer(b"", 304, headers=headers)
+    async def _current(self) -> Mapping[str, _Document]:
         async with self._lock:
-            body = self._made.get(path)
-            if body is None:
-                body = self._made[path] = await asyncio.to_thread(lambda: json_text.encode(make()))
-        return Answer(body, headers=headers)
+            generation = self._generation()
+            if generation != self._made_at:
+                self._made = await asyncio.to_thread(_make, self._documents())
+                self._made_at = generation
+            return self._made
 
 
-def _hash(name: str) -> str:
-    return hashlib.sha512(name.encode()).hexdigest().upper()
+def _make(documents: Mapping[str, Callable[[], Mapping[str, Any]]]) -> dict[str, _Document]:
+    return {path: _document(make()) for path, make in documents.items()}
+
+
+def _document(content: Mapping[str, Any]) -> _Document:
+    body = json_text.encode(content)
+    return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper())
+
+
+async def _of(request: web.BaseRequest, document: _Document) -> Answer:
+    etag = f'"{document.digest}"'
+    headers = {"ETag": etag, "Vary": "Accept, Accept-Encoding"}
+    if request.query_string:  # with its hash, the URL is of this content alone
+        headers["Cache-Control"] = "public, immutable, max-age=31536000"
+    if request.headers.get("If-None-Match") == etag:
+        return Answer(b"", 304, headers=headers)
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        return Answer(document.packed, headers={**headers, "Content-Encoding": "gzip"})
+    return Answer(await asyncio.to_thread(gzip.decompress, document.packed), headers=headers)

@@ -144,10 +144,11 @@ class Pages:
 
 
 async def _tagged(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> Answer:
+    answer = replace(await answers.of_json(document.body, form), headers={"ETag": document.etag, "Vary": "Accept"})
     if request.headers.get("If-None-Match") == document.etag:
-        return Answer(b"", 304, headers={"ETag": document.etag})
-    answer = await answers.of_json(document.body, form)
-    return replace(answer, headers={"ETag": document.etag, "Vary": "Accept"})
+        # kubectl's cache takes the content type of a 304 for that of the answer it kept.
+        return replace(answer, body=b"", status=304)
+    return answer
 
 
 def _check_get(request: web.BaseRequest) -> None:

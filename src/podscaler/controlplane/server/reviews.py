@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from podscaler.api.openapi import CreateOnly
 from podscaler.api.resources import Object
 from podscaler.controlplane.access import rules
 from podscaler.controlplane.access.rules import Attributes
@@ -32,6 +33,11 @@ class Review:
     message: str
     answer: Callable[[Object, User, Authenticator], Object]
     namespaced: bool = False
+
+    @property
+    def offer(self) -> CreateOnly:
+        """The question as OpenAPI documents describe it."""
+        return CreateOnly(self.group, "v1", self.plural, self.kind, self.message, self.namespaced)
 
     @property
     def singular(self) -> str:
