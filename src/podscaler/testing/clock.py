@@ -34,7 +34,8 @@ class VirtualClock:
             return
         self._sequence += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._elapsed_ns + round(delay_s * NANOSECONDS), self._sequence, future))
+        delay_ns = max(round(delay_s * NANOSECONDS), 1)  # a rest that floats leave must not be waited for without end
+        heapq.heappush(self._sleepers, (self._elapsed_ns + delay_ns, self._sequence, future))
         await future
 
     async def advance(self, span_s: float, *, turns: int = 20) -> None:
