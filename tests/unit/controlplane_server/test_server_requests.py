@@ -79,10 +79,12 @@ async def test_indentation(server: Running, query: str, agent: str, is_indented:
 
 
 async def test_discovery_is_cached_by_etag(server: Running) -> None:
-    """A client that has a document already gets a 304."""
-    first = await server.get("/apis")
-    again = await server.get("/apis", headers={"If-None-Match": first.headers["ETag"]})
+    """A client that has a document already gets a 304, of the type of the document that it has."""
+    accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+    first = await server.get("/apis", headers=accept)
+    again = await server.get("/apis", headers={**accept, "If-None-Match": first.headers["ETag"]})
     assert (again.status, again.body) == (304, "")
+    assert again.headers["Content-Type"] == first.headers["Content-Type"]
 
 
 async def test_too_large_without_a_length(server: Running) -> None:
