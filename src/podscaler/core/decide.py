@@ -43,7 +43,7 @@ def decide(
     """
     scale = branch.scale_of(spec, observation.scale)
     if isinstance(scale, NoScale):
-        return _without_scale(spec, observation, past, now, scale)
+        return _without_scale(spec, observation, past, now, obstacle=scale, flags=flags)
     sync = _Sync(spec, observation, scale, now, flags)
     past = history.begun(past, scale.replicas, now)
     if sync.branch is Branch.METRICS:
@@ -88,7 +88,9 @@ class _Sync:
         )
 
 
-def _without_scale(spec: Spec, observation: Observation, past: History, now: int, obstacle: NoScale) -> Decision:
+def _without_scale(
+    spec: Spec, observation: Observation, past: History, now: int, *, obstacle: NoScale, flags: Settings
+) -> Decision:
     """Only conditions change; replicas, metrics and observedGeneration stay as they were."""
     before = observation.status.conditions or ()
     conditions = Conditions(before, instants.text(now))
@@ -103,6 +105,7 @@ def _without_scale(spec: Spec, observation: Observation, past: History, now: int
         trace=Trace(
             now=now,
             autoscaler=spec.key,
+            version=flags.emulation.version,
             branch=Branch.NO_SCALE,
             min_replicas=spec.min_replicas,
             max_replicas=spec.max_replicas,

@@ -164,6 +164,7 @@ def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -
     return Trace(
         now=draft.now,
         autoscaler=draft.spec.key,
+        version=draft.settings.emulation.version,
         branch=draft.branch,
         min_replicas=draft.spec.min_replicas,
         max_replicas=draft.spec.max_replicas,

@@ -312,10 +312,12 @@ class Trace(Step, frozen=True, gc=False):
 
     Attributes:
         now: when the sync began.
+        version: of Kubernetes, whose arithmetic applies (`1.37`).
         conditions_before: as the status had them.
         scale_failure: why there is no scale, else empty; `error` has the prefix.
         tolerance_down, tolerance_up: how far below and above 1.0 a ratio calls for no change.
         is_lifted: whether the result was raised to the minimum on the way from zero (2, point 10.7).
+        current_replicas, status_replicas: of the scale.
         desired: the count that the sync ended with; None where it ended before that.
         reason: of the rescale.
         write: None where the scale stays as it is.
@@ -323,6 +325,7 @@ class Trace(Step, frozen=True, gc=False):
 
     now: int
     autoscaler: str
+    version: str
     branch: Branch
     min_replicas: int
     max_replicas: int
