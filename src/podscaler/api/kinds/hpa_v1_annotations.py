@@ -55,12 +55,22 @@ def _time(value: Any) -> str:
 
 
 def _list_of(reader: Reader) -> Reader:
+    """A reader of lists of objects; a null among them is an object with nothing in it."""
+
     def read_list(value: Any) -> list[Any]:
-        if not isinstance(value, list):
-            raise ValueError(f"no list: {value!r}")
-        return [reader({} if item is None and reader not in (_string,) else item) for item in value]
+        return [reader({} if item is None else item) for item in _items(value)]
 
     return read_list
+
+
+def _strings(value: Any) -> list[str]:
+    return ["" if item is None else _string(item) for item in _items(value)]
+
+
+def _items(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"no list: {value!r}")
+    return value
 
 
 def _text_map(value: Any) -> dict[str, str]:
@@ -89,9 +99,7 @@ def _struct(zeros: Mapping[str, Any], **readers: Reader) -> Reader:
 _selector = _struct(
     {},
     matchLabels=_text_map,
-    matchExpressions=_list_of(
-        _struct({"key": "", "operator": ""}, key=_string, operator=_string, values=_list_of(_string))
-    ),
+    matchExpressions=_list_of(_struct({"key": "", "operator": ""}, key=_string, operator=_string, values=_strings)),
 )
 _reference = _struct({"kind": "", "name": ""}, kind=_string, name=_string, apiVersion=_string)
 _no_reference = {"kind": "", "name": ""}
