@@ -1,14 +1,17 @@
 """Bodies of answers: YAML as Go writes it, bare metadata, lists."""
 
+import json
 from typing import Any
 
 import pytest
 
+from podscaler.api.kinds import hpa, metrics
 from podscaler.controlplane import entries
 from podscaler.controlplane.listing import Page
-from podscaler.controlplane.server import answers, health, negotiation, queries, shapes, zero_objects
+from podscaler.controlplane.server import answers, health, negotiation, openapi_v2, queries, shapes, zero_objects
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.queries import Query
+from podscaler.controlplane.server.routes import Routes
 from podscaler.errors import StatusError
 
 
@@ -118,3 +121,25 @@ def test_ill_health() -> None:
         b"[+]ping ok\n[-]store failed: disk full\nreadyz check failed\n", 500, "text/plain; charset=utf-8"
     )
     assert health.answer("/readyz/nope", queries.EMPTY, checks) is None
+
+
+def test_openapi_v2_says_which_kinds_validate_fields() -> None:
+    """The old document, in protobuf as in JSON, has a PATCH with `fieldValidation` for each stored kind and version."""
+    routes = Routes([hpa.RESOURCE, metrics.NODE_METRICS])
+    document: Any = openapi_v2._class("Document").FromString(openapi_v2.protobuf_document(routes))
+    found = {}
+    for path in document.paths.path:
+        [parameter] = path.value.patch.parameters
+        [extension] = path.value.patch.vendor_extension
+        assert parameter.parameter.non_body_parameter.query_parameter_sub_schema.name == "fieldValidation"
+        found[path.name] = json.loads(extension.value.yaml)
+    root = "namespaces/{namespace}/horizontalpodautoscalers/{name}"
+    assert found == {
+        f"/apis/autoscaling/{version}/{root}": {
+            "group": "autoscaling",
+            "version": version,
+            "kind": "HorizontalPodAutoscaler",
+        }
+        for version in ("v2", "v1")
+    }
+    assert json.loads(openapi_v2.json_document(routes))["paths"].keys() == found.keys()

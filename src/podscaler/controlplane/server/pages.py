@@ -3,6 +3,7 @@
 Called by `app`. Documents are made when first asked for and kept, as bytes, until what is served changes.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from podscaler.api import json_text
 from podscaler.api.resources import Object
-from podscaler.controlplane.server import answers, health, negotiation, refusals
+from podscaler.controlplane.server import answers, health, negotiation, openapi_v2, refusals
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.discovery import Discovery
 from podscaler.controlplane.server.health import Check
@@ -75,6 +76,8 @@ class Pages:
                 _check_get(request)
                 return await self._json(request, ("version",), lambda: VERSION)
             case "openapi":
+                if parts[1:] == ["v2"]:
+                    return await self._openapi_v2(request)
                 return await self._openapi.answer(request, parts[1:]) or answers.NOT_FOUND_PAGE
             case "healthz" | "livez" | "readyz":
                 return health.answer(path, query, self._checks) or answers.NOT_FOUND_PAGE
@@ -122,6 +125,12 @@ class Pages:
         form = negotiation.discovery_form(_accept(request), aggregates=False)
         return await _tagged(request, self._document(key, make), form)
 
+    async def _openapi_v2(self, request: web.BaseRequest) -> Answer:
+        if openapi_v2.PROTOBUF_TYPE in _accept(request):
+            body = await asyncio.to_thread(openapi_v2.protobuf_document, self._routes)
+            return Answer(body, 200, openapi_v2.ANSWER_TYPE)
+        return Answer(openapi_v2.json_document(self._routes))
+
     def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
         if self._generation != self._routes.generation:
             self._documents.clear()
@@ -135,7 +144,8 @@ class Pages:
 
     def _paths(self) -> list[str]:
         """The paths that the root lists."""
-        found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"}
+        found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/readyz", "/version"}
+        found |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
         found |= {f"/api/{version}" for version in self._discovery.versions("")}
         for group in self._discovery.groups:
             found.add(f"/apis/{group}")
