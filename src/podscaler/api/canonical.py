@@ -1,7 +1,7 @@
 """Objects as the server stores and prints them: nothing that is empty, everything that is always there.
 
-Called by the server between validation and storing, so that stored objects are what a Kubernetes API
-server would answer (`status: {}`, `strategy: {}`, `resources: {}`; no `metrics: []`).
+Called by whoever must show what a Kubernetes API server would (`status: {}`, `strategy: {}`, `resources: {}`; no
+`metrics: []`): the API server for objects with nothing in them, and tests that compare with recorded answers.
 
 Rules, those of a round trip through Go: empty lists and maps vanish where the field has `omitempty`, and become null
 elsewhere; fields without `omitempty` are always there; objects that are not behind a pointer are always there, with

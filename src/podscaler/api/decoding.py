@@ -1,7 +1,7 @@
 """Clients' objects as clean JSON-ready data, with Go's type errors, unknown and duplicate fields.
 
 Called by the API server for each body, and by whoever reads objects that people wrote (files, patches). Defaulting and
-validation come after it; `canonical` comes before storing.
+validation come after it.
 
     decoded = decoding.decode_json(body, "autoscaling/v2.HorizontalPodAutoscaler")
     decoded.obj          {"kind": ..., "apiVersion": ..., "metadata": {...}, "spec": {...}}

@@ -12,11 +12,11 @@ from typing import Any
 
 from google.protobuf.message import Message as Proto
 
-from podscaler.api import duration, json_text, protobuf_types, schema, timestamps
+from podscaler import clock
+from podscaler.api import duration, instants, json_text, protobuf_types, schema
 from podscaler.api.json_text import DecodeError
 from podscaler.api.schema import Field
 
-_SECOND_NS = 1_000_000_000
 _INT, _STRING = 0, 1
 
 
@@ -129,13 +129,13 @@ def _fill_quantity(proto: Any, value: Any) -> None:
     proto.f1 = value
 
 
-def _time_value(timespec: str) -> Callable[[Any], Any]:
+def _time_value(text_of: Callable[[int], str]) -> Callable[[Any], Any]:
     def value(proto: Any) -> Any:
         if not proto.ListFields():
             return None
         try:
-            return timestamps.from_ns(proto.f1 * _SECOND_NS + proto.f2, timespec=timespec)
-        except OverflowError:
+            return text_of(proto.f1 * clock.NANOSECONDS + proto.f2)
+        except (OverflowError, ValueError, OSError):
             raise DecodeError("proto: a time is out of range") from None
 
     return value
@@ -143,7 +143,7 @@ def _time_value(timespec: str) -> Callable[[Any], Any]:
 
 def _fill_time(proto: Any, value: Any) -> None:
     if value is not None:
-        proto.f1, proto.f2 = divmod(timestamps.to_ns(value), _SECOND_NS)
+        proto.f1, proto.f2 = divmod(instants.parse(value), clock.NANOSECONDS)
 
 
 def _duration_value(proto: Any) -> Any:
@@ -217,8 +217,8 @@ def _fill_schema_or_strings(proto: Any, value: Any) -> None:
 
 _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     schema.QUANTITY: (_quantity_value, _fill_quantity),
-    schema.TIME: (_time_value("seconds"), _fill_time),
-    schema.MICRO_TIME: (_time_value("microseconds"), _fill_time),
+    schema.TIME: (_time_value(clock.rfc3339), _fill_time),
+    schema.MICRO_TIME: (_time_value(clock.rfc3339_micro), _fill_time),
     schema.DURATION: (_duration_value, _fill_duration),
     schema.INT_OR_STRING: (_int_or_string_value, _fill_int_or_string),
     schema.RAW_EXTENSION: (_raw_value, _fill_raw),

@@ -1,6 +1,6 @@
 """The instants of API objects as text: meta/v1 Time (whole seconds) and MicroTime (six digits).
 
-Called by decoding and protobuf, for what clients send; `from_ns` makes texts for the rest of the program.
+Called by decoding, for what clients send; instants as numbers are `instants`' and `clock`'s.
 
 Theory of operation: a layout is a row of elements, each a pattern and the limits of its number, as Go's reference time
 `2006-01-02T15:04:05Z07:00` names them. The first element that does not fit gives Go's error.
@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 RFC3339 = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Element(NamedTuple):
@@ -52,28 +50,17 @@ _MICROS = (
 @lru_cache(maxsize=4096)
 def seconds(text: str) -> str:
     """The text of a Time as the server prints it: UTC, whole seconds. Raises ValueError in Go's words."""
-    return _formatted(_instant(text, RFC3339, _SECONDS), "seconds").replace("+00:00", "Z")
+    return _formatted(_instant(text, RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
 def micros(text: str) -> str:
     """The text of a MicroTime as the server prints it: UTC, six digits. Raises ValueError in Go's words."""
-    return _formatted(_instant(text, RFC3339_MICRO, _MICROS), "microseconds").replace("+00:00", "Z")
-
-
-def from_ns(instant_ns: int, *, timespec: str = "seconds") -> str:
-    """The text of an instant (nanoseconds since the epoch), cut to `seconds` or `microseconds`."""
-    at = _EPOCH + timedelta(microseconds=instant_ns // 1000)
-    return _formatted(at, timespec).replace("+00:00", "Z")
-
-
-def to_ns(text: str) -> int:
-    """Nanoseconds since the epoch of a text that `seconds` or `micros` made. Raises ValueError for other texts."""
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1) * 1000
+    return _formatted(_instant(text, RFC3339_MICRO, _MICROS), "microseconds")
 
 
 def _formatted(at: datetime, timespec: str) -> str:
-    return at.isoformat(timespec=timespec)
+    return at.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def _instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:

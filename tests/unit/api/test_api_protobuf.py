@@ -74,3 +74,14 @@ def test_importing_costs_nothing():
     """google.protobuf is loaded with the first body, not at start-up."""
     code = "import sys, podscaler.api.protobuf; sys.exit('google.protobuf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("seconds", [2**62, -(2**62), 253402300800])
+def test_times_out_of_range_are_refused(seconds):
+    """A time beyond year 9999 cannot be written, so it is not taken."""
+    from podscaler.api import protobuf_types
+
+    proto = protobuf_types.for_message("meta/v1.ObjectMeta")()
+    proto.f8.f1 = seconds
+    with pytest.raises(DecodeError, match="a time is out of range"):
+        protobuf.decode_raw(proto.SerializeToString(), "meta/v1.ObjectMeta")
