@@ -8,7 +8,7 @@ Source: spec/api.md 7 (elapsed time); what upstream's tables show (golden captur
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from podscaler.api import timestamps
+from podscaler.api import instants
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
@@ -20,7 +20,7 @@ def age(created: str | None, now_ns: int) -> str:
     """The time from `created` (RFC 3339) until now, as kubectl shows it; `<unknown>` without an instant."""
     if not created:
         return UNKNOWN
-    elapsed_ns = now_ns - timestamps.to_ns(created)
+    elapsed_ns = now_ns - instants.parse(created)
     whole_s = abs(elapsed_ns) // _NS
     return elapsed(whole_s if elapsed_ns >= 0 else -whole_s)
 

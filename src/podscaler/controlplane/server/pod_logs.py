@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
 
-from podscaler.api import field, timestamps
+from podscaler.api import field, instants
 from podscaler.api.field import FieldError
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS
@@ -95,7 +95,7 @@ def _faults(*, tail: int | None, limit: int | None, since_s: int | None, since_t
 def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
     if since_time:
         try:
-            return timestamps.to_ns(since_time)
+            return instants.parse(since_time)
         except ValueError as error:
             raise refusals.bad_request(f"sinceTime: {error}") from None
     return None if since_s is None else now_ns - since_s * NANOSECONDS
