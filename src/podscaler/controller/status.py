@@ -5,6 +5,7 @@ The reconciler calls `is_same` with what the autoscaler had, and `write` where t
 Source: decision.md 11.2.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from podscaler.kube import urls
 from podscaler.kube.client import Client
 
 QUANTITIES = frozenset({"value", "averageValue"})
-TIMES = frozenset({"lastScaleTime", "lastTransitionTime"})
+TIMES = frozenset({"lastTransitionTime"})
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -32,11 +33,22 @@ _WRITTEN = msgspec.json.Decoder(_Written)
 
 def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
     """Whether two statuses mean the same: quantities by value, times as instants, nothing as an empty list or map."""
-    if before == after:
-        return True
-    if before.current_replicas != after.current_replicas or before.desired_replicas != after.desired_replicas:
-        return False
-    return bool(_means(msgspec.to_builtins(before)) == _means(msgspec.to_builtins(after)))
+    return before == after or (
+        before.current_replicas == after.current_replicas
+        and before.desired_replicas == after.desired_replicas
+        and before.observed_generation == after.observed_generation
+        and instants.parse_optional(before.last_scale_time) == instants.parse_optional(after.last_scale_time)
+        and _are_same(before.current_metrics, after.current_metrics)
+        and _are_same(before.conditions, after.conditions)
+    )
+
+
+def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool:
+    before, after = before or (), after or ()
+    return len(before) == len(after) and all(
+        old == new or _means(msgspec.to_builtins(old)) == _means(msgspec.to_builtins(new))
+        for old, new in zip(before, after, strict=True)
+    )
 
 
 def _means(value: Any, name: str = "") -> Any:

@@ -1,0 +1,142 @@
+"""`podscaler controller` as a process: its endpoints, its signals, and one sentence for what it cannot work with."""
+
+import asyncio
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+from aiohttp.test_utils import unused_port
+from api_server_world import TOKEN, ApiServerWorld, eventually
+
+START_LIMIT_S = 20.0
+
+
+async def start(*arguments: str) -> asyncio.subprocess.Process:
+    """The command, its output captured."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "podscaler",
+        "controller",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def refused(*arguments: str) -> str:
+    """The sentence with which the command ends; it must end with status 2."""
+    process = await start(*arguments)
+    _, said = await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    assert process.returncode == 2, said
+    return said.decode()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[ApiServerWorld]:
+    """A server without a controller."""
+    made = ApiServerWorld(tmp_path)
+    await made.start_server()
+    yield made
+    await made.close()
+
+
+async def answer(url: str) -> tuple[int, str]:
+    """Status and text of an endpoint; status 0 while nobody listens."""
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            return response.status, await response.text()
+    except aiohttp.ClientConnectorError:
+        return 0, ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_scales_until_it_is_told_to_end(world: ApiServerWorld, number: signal.Signals) -> None:
+    """The command works on a cluster, serves its endpoints, and ends cleanly on a signal."""
+    world.metrics.cpu = "900m"
+    await world.create_web()
+    port = unused_port()
+    process = await start(
+        "--kubeconfig",
+        str(world.folder / "kubeconfig"),
+        f"--metrics-bind-address=127.0.0.1:{port}",
+        "--horizontal-pod-autoscaler-sync-period=500ms",
+    )
+    await eventually(lambda: world.replicas() == 2, START_LIMIT_S)
+    ready = await answer(f"http://127.0.0.1:{port}/readyz")
+    _, metrics = await answer(f"http://127.0.0.1:{port}/metrics")
+    process.send_signal(number)
+    _, said = await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    assert (ready, process.returncode) == ((200, "ok"), 0), said
+    assert 'reconciliations_total{action="scale_up",error="none"} 1.0' in metrics
+    assert TOKEN not in said.decode()
+
+
+async def test_an_unreachable_server(tmp_path: Path) -> None:
+    """Nobody listens: the address, the context, and why."""
+    port = unused_port()
+    document = {
+        "current-context": "far",
+        "contexts": [{"name": "far", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    assert await refused("--kubeconfig", str(path)) == (
+        f'podscaler: cannot reach the API server https://127.0.0.1:{port} (context "far" of {path}): '
+        f"dial tcp 127.0.0.1:{port}: connect: connection refused\n"
+    )
+
+
+async def test_a_server_that_nobody_vouches_for(world: ApiServerWorld) -> None:
+    """A certificate of an unknown authority is named as such."""
+    path = world.folder / "kubeconfig"
+    document = yaml.safe_load(path.read_text())
+    del document["clusters"][0]["cluster"]["certificate-authority-data"]
+    other = world.folder / "other"
+    other.write_text(yaml.safe_dump(document))
+    assert "tls: failed to verify certificate: x509: certificate signed by unknown authority" in await refused(
+        "--kubeconfig", str(other)
+    )
+
+
+async def test_a_wrong_token(world: ApiServerWorld) -> None:
+    """Credentials that the server does not accept are said to be so, and not shown."""
+    path = world.folder / "kubeconfig"
+    other = world.folder / "other"
+    other.write_text(path.read_text().replace(TOKEN, "a-wrong-token"))
+    said = await refused("--kubeconfig", str(other))
+    assert re.search(r"does not accept the credentials of context .* Unauthorized", said)
+    assert "a-wrong-token" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--context", "none"], 'context "none" is not in contexts (it has podscaler)'),
+        (["--metrics-bind-address", "nowhere"], '--metrics-bind-address "nowhere" is not HOST:PORT'),
+        (["--metrics-bind-address", "127.0.0.1:99999"], '--metrics-bind-address "127.0.0.1:99999" is not HOST:PORT'),
+        (["--horizontal-pod-autoscaler-sync-period=5"], "missing unit in duration"),
+    ],
+)
+async def test_wrong_flags(world: ApiServerWorld, arguments: list[str], sentence: str) -> None:
+    """One sentence, exit status 2."""
+    said = await refused("--kubeconfig", str(world.folder / "kubeconfig"), *arguments)
+    assert (said.startswith("podscaler: "), said.count("\n"), sentence in said) == (True, 1, True), said
+
+
+async def test_the_address_is_taken(world: ApiServerWorld) -> None:
+    """An address to listen on that somebody has is named with its flag."""
+    began_s = time.monotonic()
+    said = await refused(
+        "--kubeconfig", str(world.folder / "kubeconfig"), f"--metrics-bind-address=127.0.0.1:{world.port}"
+    )
+    assert said.splitlines()[-1].startswith(f"podscaler: --metrics-bind-address 127.0.0.1:{world.port}: ")
+    assert time.monotonic() - began_s < START_LIMIT_S

@@ -1,0 +1,126 @@
+"""What is asked for each type of metric, and what becomes of answers and failures."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from podscaler.api import autoscaling, metrics, selectors
+from podscaler.core import emulation, metric_spec
+from podscaler.core.model import Failure, PodSamples, Sample, Values
+from podscaler.errors import StatusError
+from podscaler.metrics import queries
+from podscaler.metrics.shared import SharedMetricsSource
+
+WEB = selectors.parse("app=web")
+TAKEN_AT = 1_767_225_600_000_000_000
+QUEUE = {"name": "depth", "selector": {"matchLabels": {"queue": "q"}}}
+SECOND = 1_000_000_000
+
+
+class Source:
+    """A source that writes down what it is asked and answers with fixed values, or fails."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self.failure = failure
+
+    def _note(self, *what: str) -> None:
+        self.asked.append(what)
+        if self.failure is not None:
+            raise self.failure
+
+    async def resource_metrics(self, namespace: str, selector: selectors.Selector) -> metrics.PodMetricsList:
+        self._note("resource", namespace, str(selector))
+        containers = (metrics.ContainerMetrics("a", {"cpu": "100m"}), metrics.ContainerMetrics("b", {"cpu": "7m"}))
+        item = metrics.PodMetrics(metrics.NamedMeta("p"), "2026-01-01T00:00:00Z", "30s", containers)
+        return metrics.PodMetricsList(items=(item,))
+
+    async def pods_metric(self, namespace: str, metric: str, **more: Any) -> metrics.MetricValueList:
+        self._note("pods", namespace, metric, str(more["selector"]), str(more["metric_selector"]))
+        described = metrics.DescribedObject(name="p")
+        return metrics.MetricValueList(items=(metrics.MetricValue(described, value="3"),))
+
+    async def object_metric(self, namespace: str, metric: str, **more: Any) -> metrics.MetricValueList:
+        self._note("object", namespace, metric, more["described"].name, str(more["metric_selector"]))
+        return metrics.MetricValueList(items=(metrics.MetricValue(value="9"),))
+
+    async def external_metric(self, namespace: str, metric: str, **more: Any) -> metrics.ExternalMetricValueList:
+        self._note("external", namespace, metric, str(more["metric_selector"]))
+        return metrics.ExternalMetricValueList(
+            items=(metrics.ExternalMetricValue(value="4"), metrics.ExternalMetricValue(value="1500m"))
+        )
+
+
+def _metric(kind: str, **source: Any) -> metric_spec.Metric:
+    field = kind[0].lower() + kind[1:]
+    wire = msgspec.convert({"type": kind, field: source}, autoscaling.MetricSpec)
+    return metric_spec.read(wire, "shop", emulation.V1_37)
+
+
+AVERAGE = {"type": "AverageValue", "averageValue": "1"}
+CASES: dict[str, tuple[metric_spec.Metric, tuple[str, ...], Any]] = {
+    "resource": (
+        _metric("Resource", name="cpu", target=AVERAGE),
+        ("resource", "shop", "app=web"),
+        PodSamples({"p": Sample(107, TAKEN_AT, 30 * SECOND)}),
+    ),
+    "container": (
+        _metric("ContainerResource", name="cpu", container="b", target=AVERAGE),
+        ("resource", "shop", "app=web"),
+        PodSamples({"p": Sample(7, TAKEN_AT, 30 * SECOND)}),
+    ),
+    "pods": (
+        _metric("Pods", metric=QUEUE, target=AVERAGE),
+        ("pods", "shop", "depth", "app=web", "queue=q"),
+        None,
+    ),
+    "object": (
+        _metric("Object", metric=QUEUE, target=AVERAGE, describedObject={"kind": "Service", "name": "main"}),
+        ("object", "shop", "depth", "main", "queue=q"),
+        Values((9000,)),
+    ),
+    "external, without a selector": (
+        _metric("External", metric={"name": "depth"}, target=AVERAGE),
+        ("external", "shop", "depth", ""),
+        Values((4000, 1500)),
+    ),
+}
+
+
+async def _ask(source: Any, metric: metric_spec.Metric) -> Any:
+    return await queries.answer(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_each_type(name: str) -> None:
+    """The right question for each type, and its answer in thousandths."""
+    metric, asked, expected = CASES[name]
+    source = Source()
+    found = await _ask(source, metric)
+    assert source.asked == [asked]
+    assert expected is None or found == expected
+
+
+async def test_a_refusal_is_a_fact() -> None:
+    """What the API refuses is a Failure with the bare text, code and reason."""
+    refused = StatusError("no", code=403, reason="Forbidden")
+    assert await _ask(Source(refused), CASES["resource"][0]) == Failure("no", "Forbidden", 403)
+
+
+async def test_an_unreadable_number_is_a_fact() -> None:
+    """A number that is none fails that metric, and nothing else."""
+    found = await _ask(Source(ValueError("bad quantity")), CASES["external, without a selector"][0])
+    assert found == Failure("the metrics API's answer cannot be read: bad quantity")
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_equal_questions_at_once_are_one(name: str) -> None:
+    """Who asks while the answer is on its way shares it, failures too; a later question is asked again."""
+    metric = CASES[name][0]
+    source = Source()
+    shared = SharedMetricsSource(source)
+    first, second = await asyncio.gather(_ask(shared, metric), _ask(shared, metric))
+    await _ask(shared, metric)
+    assert (first == second, len(source.asked)) == (True, 2)
