@@ -122,7 +122,7 @@ class Up:
             connection.request(method, path, body=data, headers=headers)
             response = connection.getresponse()
             text = response.read().decode()
-            is_json = response.headers.get("Content-Type", "").startswith(JSON)
+            is_json = response.headers.get("Content-Type", "").startswith(JSON) and "watch=" not in path
             return Answer(response.status, json.loads(text) if is_json and text else text)
         finally:
             connection.close()

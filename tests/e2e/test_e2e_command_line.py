@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Up
+from conftest import Up, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("command-line")]
 
@@ -75,9 +75,8 @@ def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
     """Two `up`s on directories of their own have ports and address blocks of their own."""
     first, second = Up(tmp_path / "one"), Up(tmp_path / "two")
     try:
-        hosts = [instance.start().get("/api/v1/nodes")["items"][0] for instance in (first, second)]
-        blocks = {host["spec"]["podCIDR"] for host in hosts}
-        assert len(blocks) == 2
+        nodes = [eventually(lambda up=up.start(): up.get("/api/v1/nodes")["items"]) for up in (first, second)]
+        assert len({node["spec"]["podCIDR"] for (node,) in nodes}) == 2
     finally:
         for instance in (first, second):
             if instance.process is not None:

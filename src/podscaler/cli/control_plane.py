@@ -26,6 +26,7 @@ from podscaler.controlplane.runtime import addresses
 from podscaler.controlplane.runtime.node_agent import NodeAgent
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store
 from podscaler.controlplane.usage.sampler import Sampler
 from podscaler.errors import UsageError
@@ -103,6 +104,9 @@ class ControlPlane:
         objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
         registry = LocalRegistry(objects)
         await make_system_namespaces(registry)
+        cluster_ips = ClusterIPs(registry, self._clock, block)
+        cluster_ips.prime()
+        objects.give("services", cluster_ips.give)
 
         node = NodeAgent(registry, RuntimeSettings(data_dir / "node"), self._clock, addresses=block)
         sampler = self._make_sampler(registry, node)
@@ -112,7 +116,7 @@ class ControlPlane:
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
-        facts = ClusterFacts(catalog.RESOURCES, block, access.certificates.authority_pem.decode(), (HOST, port))
+        facts = ClusterFacts(catalog.RESOURCES, cluster_ips, access.certificates.authority_pem.decode(), (HOST, port))
         self._exit.push_async_callback(node.stop)
         self._exit.push_async_callback(self._end_parts)
         self._begin("node", node.run)

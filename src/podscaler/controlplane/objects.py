@@ -27,7 +27,7 @@ from podscaler.controlplane.selecting import selection
 from podscaler.controlplane.store import Store
 from podscaler.controlplane.transactions import Transaction
 from podscaler.controlplane.watching import Subscription, Watchers
-from podscaler.controlplane.writing import Change, Deleted, Writer
+from podscaler.controlplane.writing import Change, Deleted, Give, Writer
 
 _DELETED_AT_ONCE = 100
 """How many objects of a collection one transaction deletes: it holds up the event loop for milliseconds, not more."""
@@ -47,6 +47,11 @@ class Objects:
         self._resources = {resource.key: resource for resource in resources}
         self._writer = Writer(self._resources, random or Random())
         self._watchers = Watchers(store)
+        self._givers: dict[str, Give] = {}
+
+    def give(self, resource: str, give: Give) -> None:
+        """From now on put into every new object of a kind what `give` gives it, except on dry runs."""
+        self._givers[resource] = give
 
     def resource(self, key: str) -> Resource:
         """The record of a served kind."""
@@ -89,8 +94,9 @@ class Objects:
     async def create(self, resource: str, obj: Object, *, dry_run: bool = False) -> Entry:
         """Store a new object, which is changed. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
         record = self._resources[resource]
+        give = None if dry_run else self._givers.get(resource)
         return await self._store.write(
-            lambda transaction: self._writer.create(transaction, record, obj), dry_run=dry_run
+            lambda transaction: self._writer.create(transaction, record, obj, give), dry_run=dry_run
         )
 
     async def update(

@@ -16,6 +16,9 @@ from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.options import DeleteOptions, UpdateOptions
 from podscaler.controlplane.transactions import Transaction
 
+Give = Callable[[Object], None]
+"""Puts into a new, valid object what the server gives it (a Service's address), in place. Raises PodscalerError."""
+
 Change = Callable[[Object], Object]
 """From the stored object (a copy, storage version) to the wanted one; synchronous; may raise StatusError."""
 
@@ -44,8 +47,8 @@ class Writer:
         """The record that refusals name: of two faces of one kind, the one that stores it."""
         return self._resources.get(resource.storage_key, resource)
 
-    def create(self, transaction: Transaction, resource: Resource, obj: Object) -> Entry:
-        """Store a new object. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
+    def create(self, transaction: Transaction, resource: Resource, obj: Object, give: Give | None = None) -> Entry:
+        """Store a new object and what `give` gives it. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
         metadata = obj.setdefault("metadata", {})
         if metadata.get("resourceVersion"):
             raise refusals.unnamed_failure("resourceVersion should not be set on objects to be created")
@@ -57,6 +60,8 @@ class Writer:
         metadata = obj["metadata"]
         if transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"]) is not None:
             raise refusals.already_exists(self.named(resource), metadata["name"])
+        if give is not None:  # last of all: what is given to an object that is then refused would be lost
+            give(obj)
         return transaction.put(resource.storage_key, obj)
 
     def update(

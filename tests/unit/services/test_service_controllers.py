@@ -15,6 +15,7 @@ from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.workloads.loop import ControlLoop
+from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry
@@ -26,8 +27,8 @@ READY_AT = 1_767_225_600 * 10**9
 class World:
     """A registry and what a test starts on it."""
 
-    def __init__(self, registry, clock, block):
-        self.registry, self.clock, self.block = registry, clock, block
+    def __init__(self, opened, clock, block):
+        self.registry, self.objects, self.clock, self.block = opened.registry, opened.objects, clock, block
 
     async def pass_time(self, span_s=0.0):
         for _ in range(4):
@@ -74,7 +75,7 @@ class World:
 async def world(tmp_path):
     clock, block = VirtualClock(), claim_block()
     async with open_registry(tmp_path, catalog.RESOURCES, clock) as opened:
-        yield World(opened.registry, clock, block)
+        yield World(opened, clock, block)
     block.close()
 
 
@@ -342,7 +343,7 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
 async def test_all_controllers_together(world):
     """From a bare registry to a cluster: the Service `kubernetes` leads to the API server."""
     async with answering(b"the API server") as server:
-        facts = manager.ClusterFacts(catalog.RESOURCES, world.block, "CA", ("127.0.0.1", server))
+        facts = manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", server))
         task = asyncio.create_task(manager.Controllers(world.registry, world.clock, facts).run())
         await world.pass_time(1)
         service = world.registry.get(SERVICES, "default", "kubernetes")
@@ -357,7 +358,7 @@ async def test_all_controllers_together(world):
 
 async def test_controllers_can_be_left_out(world):
     """`--without-workload-controllers` leaves Deployments to somebody else."""
-    facts = manager.ClusterFacts(catalog.RESOURCES, world.block, "CA", ("127.0.0.1", 9))
+    facts = manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", 9))
     enabled = manager.ALL - manager.WORKLOADS
     task = asyncio.create_task(manager.Controllers(world.registry, world.clock, facts, enabled=enabled).run())
     await world.registry.create("deployments.apps", build.deployment())
@@ -365,3 +366,25 @@ async def test_controllers_can_be_left_out(world):
     assert world.registry.list("replicasets.apps") == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_new_service_has_its_address_when_create_returns(world):
+    """What is given while a Service is created is what it keeps once the controller runs."""
+    controller = addresses(world)
+    world.objects.give("services", controller.give)
+    created = await world.make_service("at-once")
+    assert world.block.contains(created["spec"]["clusterIP"])
+    async with running(world, controller):
+        assert world.spec("at-once")["clusterIP"] == created["spec"]["clusterIP"]
+
+
+async def test_a_service_that_is_refused_gets_nothing(world):
+    """A name that is taken costs no address."""
+    controller = addresses(world)
+    world.objects.give("services", controller.give)
+    first = await world.make_service("taken")
+    with pytest.raises(StatusError):
+        await world.make_service("taken")
+    second = await world.make_service("next")
+    octets = [int(made["spec"]["clusterIP"].rpartition(".")[2]) for made in (first, second)]
+    assert octets[1] == octets[0] + 1

@@ -20,7 +20,7 @@ from podscaler.controlplane.gc.finished_pods import FinishedPods
 from podscaler.controlplane.gc.namespace_deletion import NamespaceDeletion
 from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.services.balancer import Address
-from podscaler.controlplane.services.cluster_ips import ClusterIPs, ServiceAddresses
+from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.listening import connection_limit
 from podscaler.controlplane.services.proxy import ServiceProxy
@@ -60,13 +60,13 @@ class ClusterFacts:
 
     Attributes:
         resources: the served kinds (`catalog.RESOURCES`).
-        addresses: where clusterIPs come from (`runtime.addresses.AddressBlock`).
+        cluster_ips: who gives Services their addresses; it has been primed.
         ca_certificate: PEM text of the API server's CA.
         server: IP address and port of the API server.
     """
 
     resources: tuple[Resource, ...]
-    addresses: ServiceAddresses
+    cluster_ips: ClusterIPs
     ca_certificate: str
     server: Address
 
@@ -87,7 +87,6 @@ class Controllers:
         self._facts = facts
         self._enabled = frozenset(enabled)
         self._proxy = ServiceProxy(registry, clock, limit=connection_limit())
-        self._cluster_ips = ClusterIPs(registry, clock, facts.addresses)
 
     async def run(self) -> None:
         """Run all that are enabled until cancelled; connections through Services are reset then."""
@@ -102,7 +101,7 @@ class Controllers:
     def _makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
         registry, clock, facts = self._registry, self._clock, self._facts
         return {
-            "service-address-controller": lambda: self._cluster_ips,
+            "service-address-controller": lambda: facts.cluster_ips,
             "kubernetes-service-controller": lambda: KubernetesService(registry, facts.server),
             "namespace-defaults-controller": lambda: NamespaceDefaults(registry, ca_certificate=facts.ca_certificate),
             "service-proxy": lambda: self._proxy,

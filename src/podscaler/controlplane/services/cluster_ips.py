@@ -3,8 +3,10 @@
 `manager.Controllers` runs it in a `loop.ControlLoop`. An address that the block does not hold (an earlier run had
 another block, a user wrote one down) is replaced, keeping its place within the block where that is free.
 
-Source: documentation of Service. Differs: upstream gives addresses out before a create returns, here they come moments
-later; types NodePort and LoadBalancer get node port numbers on which nothing listens.
+New Services get theirs while they are created (`give`); the loop sees to those that change, and to those of an earlier
+run.
+
+Source: documentation of Service. Differs: types NodePort and LoadBalancer get node ports on which nothing listens.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,6 +64,11 @@ class ClusterIPs:
         for service in services:
             self._hold(service)
         return {*map(selection.key_of, services), *self._held}
+
+    def give(self, service: Object) -> None:
+        """Put address and node ports into a Service that is being created. Raises PodscalerError without a free one."""
+        self._hold(service)
+        self._give(selection.key_of(service), service["spec"])
 
     async def sync(self, key: Key) -> float | None:
         """Write the address and node ports that are missing or not ours."""
