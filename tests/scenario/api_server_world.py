@@ -1,4 +1,4 @@
-"""The embedded API server in the event loop of the test, over HTTPS with a kubeconfig, in real time, and controllers on it.
+"""The embedded API server in the event loop of the test: HTTPS, a kubeconfig, real time, and controllers on it.
 
 Called by the scenario tests of the controller. Pods and their metrics are played; nothing runs as a process.
 """

@@ -36,13 +36,20 @@ log = logging.getLogger(__name__)
     default="",
     help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
 )
+@click.option("-v", "--verbose", count=True, help="say everything on stderr, each event too")
 @flags.controller_options
-def command(kubeconfig: str | None, context: str | None, metrics_bind_address: str, **options: Any) -> None:
+def command(
+    *, kubeconfig: str | None, context: str | None, metrics_bind_address: str, verbose: int, **options: Any
+) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = flags.parse_settings(options)
     address = parse_address(metrics_bind_address) if metrics_bind_address else None
     config = locate.find_config(kubeconfig, context)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(run(config, settings, address))
 

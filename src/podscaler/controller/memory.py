@@ -5,6 +5,7 @@ The loop registers and forgets autoscalers; the reconciler reads and changes wha
 * histories (recommendations, scale events): from the first sync that reads a scale until a sync finds the autoscaler
   gone. An autoscaler that is deleted and made again before that keeps them.
 * registrations and selectors: from the watch's addition until its deletion.
+* the last error, to log it once: as the history.
 * status versions: see `podscaler.controller.consistency`.
 
 Source: controller.md 1.
@@ -25,6 +26,7 @@ class Memory:
         self._histories: dict[Key, History] = {}
         self._registered: set[Key] = set()
         self._selectors = SelectorStore()
+        self._errors: dict[Key, str] = {}
         self.versions = ConsistencyStore()
 
     def register(self, key: Key) -> bool:
@@ -60,7 +62,18 @@ class Memory:
         """The selectors of the autoscalers of a namespace."""
         return self._selectors.namespace(namespace)
 
+    def is_news(self, key: Key, error: str) -> bool:
+        """Whether a sync ended otherwise than the one before (`error` is empty for a good end)."""
+        if self._errors.get(key, "") == error:
+            return False
+        if error:
+            self._errors[key] = error
+        else:
+            del self._errors[key]
+        return True
+
     def forget(self, key: Key) -> None:
         """A sync found the autoscaler gone."""
         self._histories.pop(key, None)
+        self._errors.pop(key, None)
         self.versions.forget(key)

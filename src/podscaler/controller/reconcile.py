@@ -46,13 +46,20 @@ class Reconciler:
         seen = await self._observer.observe(autoscaler)
         decision = await self._carry_out(autoscaler, seen, self._decide(autoscaler, seen))
         error = await self._report(autoscaler, decision) or decision.error
-        if error:
-            log.warning("horizontalpodautoscaler %s: %s", autoscaler.spec.key, error)
+        self._say(autoscaler, error)
         kind = ErrorKind.INTERNAL if error != decision.error else decision.error_kind
         duration_s = self._around.clock.monotonic_s() - started_s
         self._around.telemetry.reconciled(decision.action.value, kind.value, duration_s)
         self._count_metrics(autoscaler, seen, decision)
         return decision
+
+    def _say(self, autoscaler: Autoscaler, error: str) -> None:
+        """Log an error when it is news, not at every sync."""
+        if self._memory.is_news(key_of(autoscaler), error):
+            if error:
+                log.warning("horizontalpodautoscaler %s: %s", autoscaler.spec.key, error)
+            else:
+                log.info("horizontalpodautoscaler %s: works again", autoscaler.spec.key)
 
     def _decide(self, autoscaler: Autoscaler, seen: Seen) -> Decision:
         past = self._memory.history(key_of(autoscaler))

@@ -8,7 +8,6 @@ Source: decision.md 2 steps 2, 3 and 11; controller.md 4 and 10.
 
 import logging
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,7 +17,7 @@ from podscaler.clock import Clock
 from podscaler.errors import StatusError
 from podscaler.kube import answers, urls
 from podscaler.kube.client import Client, is_conflict
-from podscaler.kube.discovery import Discovery, RESTMapping
+from podscaler.kube.discovery import NO_KIND_MATCH, Discovery, RESTMapping
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +64,11 @@ class Targets:
     async def read(self, namespace: str, reference: CrossVersionObjectReference) -> Target:
         """The target with its scale.
 
-        Raises StatusError: reason `NoKindMatch` where its kind is not served; else that of the first resource, if the
-        kind is served under several names.
+        Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
+        resource, if the kind is served under several names.
         """
-        group = reference.api_version.rpartition("/")[0]
         first: StatusError | None = None
-        for mapping in _resources(await self._discovery.mappings(group, reference.kind)):
+        for mapping in await self._resources(reference):
             prefix = urls.group_version(mapping.group, mapping.version)
             path = prefix + urls.path("namespaces", namespace, mapping.plural, reference.name, "scale")
             subject = f"{mapping.plural} {reference.name}"
@@ -80,6 +78,17 @@ class Targets:
             except StatusError as error:
                 first = first or error
         raise first or StatusError("unrecognized resource", code=0)
+
+    async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
+        """One mapping for each resource: the preferred version serves the scale of all."""
+        group = reference.api_version.rpartition("/")[0]
+        by_plural: dict[str, RESTMapping] = {}
+        try:
+            for mapping in await self._discovery.mappings(group, reference.kind):
+                by_plural.setdefault(mapping.plural, mapping)
+        except StatusError as error:  # the decision tells by the reason that the scale was never asked for
+            raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
+        return list(by_plural.values())
 
     async def write(self, target: Target, replicas: int) -> None:
         """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is.
@@ -109,11 +118,3 @@ class Targets:
         except StatusError as error:
             log.warning("error getting latest scale for %s during conflict retry: %s", target.reference, error)
             return target
-
-
-def _resources(mappings: Sequence[RESTMapping]) -> list[RESTMapping]:
-    """One mapping for each resource: the preferred version serves the scale of all."""
-    by_plural: dict[str, RESTMapping] = {}
-    for mapping in mappings:
-        by_plural.setdefault(mapping.plural, mapping)
-    return list(by_plural.values())

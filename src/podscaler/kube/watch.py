@@ -5,12 +5,13 @@ A controller runs one Reflector for each kind that it follows. Rules:
 1. The first list may come from the server's own cache (`resourceVersion=0`); later ones are at least as new as what is
    known, and after 410 they are the newest there is.
 2. A watch that ends or breaks is resumed where it was; bookmarks move that place on while nothing happens.
-3. Whatever fails is said once in the log and tried again after a growing delay; nothing ends `run` but cancellation.
+3. Whatever fails is tried again after a growing delay, and said once in the log; only cancellation ends `run`.
 4. An object that cannot be decoded is left out with an error in the log: it must not hide the others.
 
 Source: controller.md 10; the API concepts page of the Kubernetes documentation (efficient detection of changes).
 """
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
@@ -117,13 +118,10 @@ class Reflector(Generic[T]):
 
     async def _wait(self, error: StatusError) -> None:
         delay_s = 0.0 if error.code == 410 and not self.last_error else self._backoff.next_s()
-        log.log(
-            logging.INFO if error.code == 410 else logging.WARNING,
-            "following %s: %s; again in %.1f s",
-            self._source.subject,
-            error,
-            delay_s,
+        level = (
+            logging.DEBUG if str(error) == self.last_error else logging.INFO if error.code == 410 else logging.WARNING
         )
+        log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
         self.last_error = str(error)
         await self._clock.sleep(delay_s)
 
@@ -138,12 +136,23 @@ class Reflector(Generic[T]):
                 ("continue", token),
             ]
             page = _page(await self._client.get(self._source.path, subject=self._source.subject, query=query))
-            objects += [obj for raw in page.items or () if (obj := self._decoded(raw)) is not None]
+            objects += await self._decoded_page(page)
             token = page.metadata.continue_
             if not token:
                 break
         self._cache.replace(objects, page.metadata.resource_version)
         self._version = page.metadata.resource_version
+
+    async def _decoded_page(self, page: _Page) -> list[T]:
+        """The page's objects; a server may give everything as one page, so others get their turn in between."""
+        objects: list[T] = []
+        for index, raw in enumerate(page.items or ()):
+            if index % PAGE_OBJECTS == PAGE_OBJECTS - 1:
+                await asyncio.sleep(0)
+            obj = self._decoded(raw)
+            if obj is not None:
+                objects.append(obj)
+        return objects
 
     async def _watch(self) -> None:
         started_s = self._clock.monotonic_s()

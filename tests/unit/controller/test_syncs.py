@@ -265,3 +265,16 @@ async def test_bodies_are_json() -> None:
     await world.close()
     bodies = [msgspec.json.decode(each.body or b"{}")["kind"] for each in world.cluster.requests if each.body]
     assert bodies == ["Scale", "HorizontalPodAutoscaler", "Event"]
+
+
+async def test_an_error_is_logged_when_it_is_news(world: AutoscalerWorld, caplog: pytest.LogCaptureFixture) -> None:
+    """The same error at every sync is one line in the log, and its end is one more."""
+    caplog.set_level("INFO", "podscaler.controller.reconcile")
+    world.add_web()
+    world.cluster.interfere("GET", WEB_SCALE, *[refusal(404, "NotFound", "not there")] * 3)
+    await world.start()
+    await world.advance(46)
+    assert [record.message for record in caplog.records] == [
+        "horizontalpodautoscaler shop/web: failed to query scale subresource for Deployment/shop/web: not there",
+        "horizontalpodautoscaler shop/web: works again",
+    ]

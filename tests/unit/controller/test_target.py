@@ -116,6 +116,14 @@ async def test_a_scale_that_cannot_be_read(
     assert (str(caught.value), transport.asked().count(PATH)) == (text, 1)
 
 
+async def test_a_kind_that_cannot_be_looked_up(targets: Targets, transport: ScriptedTransport) -> None:
+    """Where discovery fails the scale was never asked for: the reason says so, the text is what failed."""
+    transport.on("GET", "/apis/apps", Failure("EOF"))
+    with pytest.raises(StatusError) as caught:
+        await targets.read("shop", WEB)
+    assert (str(caught.value), caught.value.reason) == ('Get "https://10.0.0.1:443/apis/apps": EOF', "NoKindMatch")
+
+
 async def test_a_write_carries_what_was_read(targets: Targets, transport: ScriptedTransport) -> None:
     """The body is the scale as read, resourceVersion included, with other replicas."""
     target = await _read(targets, transport)
