@@ -1,0 +1,235 @@
+"""Probes: counting, timing, and what is really asked of a container."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from podscaler.controlplane.runtime import handlers, probe_loop
+from podscaler.controlplane.runtime.handlers import Outcome, Target
+from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally, probe_spec
+from podscaler.testing import VirtualClock
+
+
+def test_the_api_defaults() -> None:
+    """Delay 0, period 10 s, timeout 1 s, one success, three failures."""
+    handler = {"exec": {"command": ["true"]}}
+    assert probe_spec("liveness", handler) == ProbeSpec("liveness", handler, 0, 10, 1, 1, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("results", "verdicts"),
+    [
+        pytest.param("+", [True], id="one success is enough"),
+        pytest.param("--", [None, None], id="two failures say nothing"),
+        pytest.param("---", [None, None, False], id="three do"),
+        pytest.param("--+--", [None, None, True, True, True], id="a success starts the count again"),
+        pytest.param("+---+", [True, True, True, False, True], id="there and back"),
+    ],
+)
+def test_counting(results: str, verdicts: list[bool | None]) -> None:
+    """A verdict changes after enough equal results in a row."""
+    spec, tally, seen = ProbeSpec("readiness", {}), Tally(), []
+    for result in results:
+        tally = tally.counted(spec, ok=result == "+")
+        seen.append(tally.verdict)
+    assert seen == verdicts
+
+
+def test_more_successes_may_be_asked_for() -> None:
+    """successThreshold 2: the first success does not make ready."""
+    spec, tally = ProbeSpec("readiness", {}, success_threshold=2), Tally()
+    tally = tally.counted(spec, ok=True)
+    assert (tally.verdict, tally.counted(spec, ok=True).verdict) == (None, True)
+
+
+async def test_the_times_of_a_probe() -> None:
+    """First after the initial delay since the container's start, then every period; verdicts as they change."""
+    clock = VirtualClock()
+    started_ns = clock.now_ns()
+    seen: list[tuple[float, bool | None, bool]] = []
+    answers = iter("--+---")
+
+    async def check() -> Outcome:
+        return Outcome(next(answers, "+") == "+")
+
+    def heard(result: probe_loop.Result) -> None:
+        seen.append((clock.monotonic_s(), result.verdict, result.changed))
+
+    await clock.advance(1)
+    spec = ProbeSpec("readiness", {}, initial_delay_s=3, period_s=2, failure_threshold=2)
+    task = asyncio.create_task(probe_loop.run(spec, check, heard, clock, started_ns=started_ns))
+    await clock.advance(12)
+    task.cancel()
+    assert seen == [
+        (3, None, False),
+        (5, False, True),
+        (7, True, True),
+        (9, True, False),
+        (11, False, True),
+        (13, False, False),
+    ]
+
+
+async def no_command(argv: tuple[str, ...], timeout_s: float) -> Outcome:
+    return Outcome(False, f"{argv} {timeout_s}")
+
+
+Answer = Callable[[bytes], Awaitable[bytes | None]]
+
+
+@asynccontextmanager
+async def serving(answer: Answer) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A server on 127.0.0.1 that answers each request head; None: never."""
+    heads: list[bytes] = []
+    served: list[asyncio.Event] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(done := asyncio.Event())
+        try:
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            reply = await answer(heads[-1])
+            if reply is not None:
+                writer.write(reply)
+            else:
+                await reader.read()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # a probe of a port says nothing
+        finally:
+            writer.transport.abort()
+            done.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], heads
+    finally:
+        server.close()
+        for done in served:
+            await done.wait()
+        await asyncio.sleep(0)  # aborted transports close in the next turn
+
+
+def target(port: int, **port_map: int) -> Target:
+    return Target("127.0.0.1", {"http": port}, {int(k[1:]): v for k, v in port_map.items()}, no_command)
+
+
+def says(text: str) -> Answer:
+    async def answer(head: bytes) -> bytes:
+        return text.encode()
+
+    return answer
+
+
+async def get(port: int, *, at: Target | None = None, **action: Any) -> Outcome:
+    return await handlers.check({"httpGet": {"port": port, **action}}, at or target(port), timeout_s=2)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("200 OK", Outcome(True)),
+        ("204 No Content", Outcome(True)),
+        ("302 Found", Outcome(True)),
+        ("399 Odd", Outcome(True)),
+        ("400 Bad Request", Outcome(False, "HTTP probe failed with statuscode: 400")),
+        ("503 Service Unavailable", Outcome(False, "HTTP probe failed with statuscode: 503")),
+        ("100", Outcome(False, "HTTP probe failed with statuscode: 100")),
+    ],
+)
+async def test_http_statuses(status: str, outcome: Outcome) -> None:
+    """200 to 399 is a success."""
+    async with serving(says(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")) as (port, _):
+        assert await get(port) == outcome
+
+
+async def test_the_request_of_a_probe() -> None:
+    """Path with query, the usual headers, and those of the probe, which win."""
+    async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, heads):
+        headers = [{"name": "X-Probe", "value": "1"}, {"name": "Host", "value": "example.com"}]
+        await get(port, path="/health?full=1", httpHeaders=headers)
+    assert heads[0].decode().split("\r\n") == [
+        "GET /health?full=1 HTTP/1.1",
+        "User-Agent: kube-probe/1.37",
+        "Accept: */*",
+        "Connection: close",
+        "X-Probe: 1",
+        "Host: example.com",
+        "",
+        "",
+    ]
+
+
+async def test_redirects_are_followed_on_the_same_host() -> None:
+    """The status at the end counts; a redirect to another host is a success by itself."""
+
+    async def answer(head: bytes) -> bytes:
+        if head.startswith(b"GET /a "):
+            return b"HTTP/1.1 301 Moved\r\nLocation: /b\r\n\r\n"
+        if head.startswith(b"GET /away "):
+            return b"HTTP/1.1 301 Moved\r\nLocation: http://192.0.2.1/\r\n\r\n"
+        if head.startswith(b"GET /loop "):
+            return b"HTTP/1.1 301 Moved\r\nLocation: /loop\r\n\r\n"
+        return b"HTTP/1.1 500 Broken\r\n\r\n"
+
+    async with serving(answer) as (port, _):
+        assert await get(port, path="/a") == Outcome(False, "HTTP probe failed with statuscode: 500")
+        assert await get(port, path="/away") == Outcome(True)
+        looping = await get(port, path="/loop")
+        assert (looping.ok, "stopped after 10 redirects" in looping.text) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "part"),
+    [("nonsense\r\n\r\n", "malformed HTTP response"), ("", "EOF"), ("HTTP/1.1 200", "EOF")],
+)
+async def test_answers_that_are_not_http(reply: str, part: str) -> None:
+    """Garbage and silence are failures with a reason."""
+    async with serving(says(reply)) as (port, _):
+        outcome = await get(port)
+    assert not outcome.ok
+    assert part in outcome.text
+
+
+async def test_a_server_that_never_answers() -> None:
+    """The probe gives up after its timeout."""
+
+    async def never(head: bytes) -> None:
+        return None
+
+    async with serving(never) as (port, _):
+        outcome = await handlers.check({"httpGet": {"port": port}}, target(port), timeout_s=0.05)
+    assert outcome == Outcome(
+        False, f'Get "http://127.0.0.1:{port}/": context deadline exceeded (the timeout is 0.05 s)'
+    )
+
+
+async def test_ports_by_name_and_by_map() -> None:
+    """A port may be named; one that is mapped is asked where it really is."""
+    async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, _):
+        assert await get(port, at=target(port)) == Outcome(True)
+        assert (await handlers.check({"httpGet": {"port": "http"}}, target(port), timeout_s=2)).ok
+        assert (await handlers.check({"tcpSocket": {"port": 80}}, target(port, p80=port), timeout_s=2)).ok
+        assert await handlers.check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=2) == Outcome(
+            False, "couldn't find port no"
+        )
+
+
+async def test_a_closed_port() -> None:
+    """tcpSocket and httpGet say that nobody listens."""
+    async with serving(says("")) as (port, _):
+        pass
+    tcp = await handlers.check({"tcpSocket": {"port": port}}, target(port), timeout_s=2)
+    assert tcp == Outcome(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+    assert await get(port) == Outcome(False, f'Get "http://127.0.0.1:{port}/": connect: connection refused')
+
+
+async def test_commands_and_kinds_that_are_not_there() -> None:
+    """exec is run in the container with the timeout; grpc is refused with a message."""
+    assert await handlers.check({"exec": {"command": ["a", "b"]}}, target(1), timeout_s=7) == Outcome(
+        False, "('a', 'b') 7"
+    )
+    assert await handlers.check({"grpc": {"port": 1}}, target(1), timeout_s=7) == Outcome(
+        False, "this kind of check is not supported: grpc"
+    )

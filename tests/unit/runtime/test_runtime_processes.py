@@ -1,0 +1,336 @@
+"""Real processes: starting, ending, running commands, private mounts, and what is left over."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podscaler.controlplane.runtime import (
+    capabilities,
+    exec_process,
+    identity,
+    launch_plan,
+    leftovers,
+    process_records,
+    processes,
+)
+from podscaler.controlplane.runtime.handlers import Outcome
+from podscaler.controlplane.runtime.launch_plan import Identity, Launch, Mount
+from podscaler.controlplane.runtime.leftovers import Sweeper
+from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
+from podscaler.controlplane.runtime.threads import Threads
+
+SHELL = ("/bin/sh", "-c")
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.fixture
+async def threads() -> AsyncIterator[Threads]:
+    found = Threads()
+    yield found
+    found.close()
+
+
+async def run(spec: ProcessSpec, threads: Threads) -> tuple[int, str]:
+    """Return code and output."""
+    reader, writer = os.pipe()
+    try:
+        try:
+            process = await processes.start(spec, threads, stdout=writer, stderr=writer)
+        finally:
+            os.close(writer)
+        async with asyncio.timeout(10):
+            code = await process.exited
+        return code, os.read(reader, 1 << 16).decode()
+    finally:
+        os.close(reader)
+
+
+def shell(text: str, **fields: Any) -> ProcessSpec:
+    return ProcessSpec(argv=(*SHELL, text), env={**ENV, **fields.pop("env", {})}, cwd=fields.pop("cwd", "/"), **fields)
+
+
+async def test_a_process_in_a_session_of_its_own(threads: Threads) -> None:
+    """Environment and folder are the given ones alone; pid, group and session are one number."""
+    found = await run(shell("pwd; env | sort; ps -o pid=,pgid=,sid= -p $$", env={"A": "1"}, cwd="/usr"), threads)
+    lines = found[1].splitlines()
+    assert (found[0], lines[0]) == (0, "/usr")
+    assert {"A=1", "PATH=/usr/bin:/bin"} <= set(lines)
+    assert not any(line.startswith(("HOME=", "PYTEST")) for line in lines)
+    assert len(set(lines[-1].split())) == 1
+
+
+@pytest.mark.parametrize(("text", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15)])
+async def test_return_codes(threads: Threads, text: str, code: int) -> None:
+    """Exit status, or minus the signal."""
+    assert (await run(shell(text), threads))[0] == code
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (ProcessSpec(("no-such-program",), ENV, "/"), 'exec: "no-such-program": executable file not found in $PATH'),
+        (ProcessSpec(("/no/such",), ENV, "/"), 'exec: "/no/such": no such file or directory'),
+        (ProcessSpec(("/etc/passwd",), ENV, "/"), 'exec: "/etc/passwd": permission denied'),
+        (ProcessSpec(("true",), ENV, "/no/where"), 'the working directory "/no/where" does not exist on this machine'),
+        (ProcessSpec(("a\0b",), ENV, "/"), 'exec: "a\0b": embedded null byte'),
+    ],
+    ids=["not in PATH", "no such file", "not executable", "no such folder", "NUL"],
+)
+async def test_processes_that_cannot_start(threads: Threads, spec: ProcessSpec, message: str) -> None:
+    """A sentence for the status; nothing is left running."""
+    with pytest.raises(StartFailure) as caught:
+        await run(spec, threads)
+    assert str(caught.value) == message
+
+
+async def test_the_group_dies_with_its_leader(threads: Threads) -> None:
+    """As in a container, nothing survives the main process."""
+    code, output = await run(shell("sleep 1000 & echo $!"), threads)
+    assert code == 0
+    assert await gone(int(output))
+
+
+async def gone(pid: int) -> bool:
+    for _ in range(200):
+        if identity.start_mark(pid) is None:
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def test_a_signal_for_the_group(threads: Threads) -> None:
+    """signal_group reaches children too, and a process that has ended is left alone."""
+    reader, writer = os.pipe()
+    process = await processes.start(shell("sleep 1000 & echo $!; wait"), threads, stdout=writer, stderr=writer)
+    os.close(writer)
+    child = int(await threads.run(os.read, reader, 100))
+    process.signal_group(signal.SIGTERM)
+    assert await process.exited == -signal.SIGTERM
+    process.signal_group(signal.SIGTERM)
+    assert await gone(child)
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("echo out; echo err >&2", Outcome(True, "out\nerr")),
+        ("echo no; exit 3", Outcome(False, "no")),
+        ("exit 3", Outcome(False, "the command ended with exit status 3")),
+        ("true", Outcome(True)),
+    ],
+)
+async def test_commands_in_a_container(threads: Threads, text: str, expected: Outcome) -> None:
+    """Exit status 0 is a success; what was printed is the explanation."""
+    assert await exec_process.run(shell(text), threads, timeout_s=10) == expected
+
+
+async def test_a_command_that_takes_too_long(threads: Threads) -> None:
+    """It is killed with its children when its time is over."""
+    spec = shell("sleep 1000 & echo $! > pid; wait", cwd=os.getcwd())
+    folder = Path(os.getcwd(), "pid")
+    try:
+        found = await exec_process.run(spec, threads, timeout_s=0.3)
+        assert found == Outcome(False, "command timed out after 0.3 s")
+        assert await gone(int(folder.read_text()))
+    finally:
+        folder.unlink(missing_ok=True)
+
+
+async def test_a_command_that_prints_without_end(threads: Threads) -> None:
+    """Its first 10 KiB are kept."""
+    found = await exec_process.run(shell("yes | head -c 1000000"), threads, timeout_s=10)
+    assert (found.ok, len(found.text)) == (True, 10 * 1024 - 1)
+
+
+async def test_a_command_that_cannot_start(threads: Threads) -> None:
+    """The reason is the outcome."""
+    found = await exec_process.run(ProcessSpec(("no-such",), ENV, "/"), threads, timeout_s=1)
+    assert found == Outcome(False, 'exec: "no-such": executable file not found in $PATH')
+
+
+def mounting() -> str:
+    """Why mounts cannot be tested here, empty where they can."""
+    folder = Path("/tmp")
+    return capabilities.probe(folder).mount_fault
+
+
+needs_mounts = pytest.mark.skipif(bool(mounting()), reason=f"no private mounts here: {mounting()}")
+
+
+def launch(text: str, *mounts: Mount, tmp_path: Path, **fields: Any) -> Launch:
+    scratch = tmp_path / "root"
+    scratch.mkdir(exist_ok=True)
+    return Launch(argv=(*SHELL, text), env=ENV, cwd="/", mounts=mounts, scratch=str(scratch), **fields)
+
+
+@needs_mounts
+async def test_private_mounts(threads: Threads, tmp_path: Path) -> None:
+    """Volumes appear where the pod wants them, in folders that the machine has not, and the machine does not change."""
+    volume, file = tmp_path / "volume", tmp_path / "file"
+    volume.mkdir()
+    file.write_text("content\n")
+    wanted = launch(
+        "cat /new-at-root/x /etc/podscaler/deep/file; echo hi > /new-at-root/written; ls -d /etc/passwd /usr/bin; env",
+        Mount(str(volume), "/new-at-root", False),
+        Mount(str(file), "/etc/podscaler/deep/file", True),
+        tmp_path=tmp_path,
+    )
+    (volume / "x").write_text("inside\n")
+    code, output = await run(launch_plan.process_spec(wanted), threads)
+    assert code == 0, output
+    shown = output.splitlines()
+    assert shown[:4] == ["inside", "content", "/etc/passwd", "/usr/bin"]
+    assert set(shown[4:]) <= {"PATH=/usr/bin:/bin", "PWD=/", "OLDPWD=/", "SHLVL=1", "_=/usr/bin/env"}
+    assert (volume / "written").read_text() == "hi\n"
+    assert not os.path.exists("/new-at-root")
+    assert not os.path.exists("/etc/podscaler")
+
+
+@needs_mounts
+async def test_read_only_and_covering_mounts(threads: Threads, tmp_path: Path) -> None:
+    """A read-only volume cannot be written; a folder that exists is covered; a mount may lie in a volume."""
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    outer.mkdir()
+    inner.mkdir()
+    (inner / "deep").write_text("deep\n")
+    wanted = launch(
+        "ls /usr/share; cat /usr/share/sub/deep; touch /usr/share/sub/new || echo refused",
+        Mount(str(outer), "/usr/share", False),
+        Mount(str(inner), "/usr/share/sub", True),
+        tmp_path=tmp_path,
+    )
+    code, output = await run(launch_plan.process_spec(wanted), threads)
+    assert code == 0, output
+    lines = output.splitlines()
+    assert (lines[:2], lines[-1]) == (["sub", "deep"], "refused")
+    assert (outer / "sub").is_dir()
+
+
+@needs_mounts
+async def test_a_command_beside_a_container_with_mounts(threads: Threads, tmp_path: Path) -> None:
+    """exec sees the container's mounts and its root."""
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    (volume / "x").write_text("inside")
+    wanted = launch("sleep 1000", Mount(str(volume), "/new-at-root", False), tmp_path=tmp_path)
+    process = await processes.start(
+        launch_plan.process_spec(wanted), threads, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        spec = launch_plan.exec_spec(wanted, ("cat", "/new-at-root/x"), pid=process.pid)
+        assert await exec_process.run(spec, threads, timeout_s=10) == Outcome(True, "inside")
+    finally:
+        process.signal_group(signal.SIGKILL)
+        await process.exited
+
+
+@needs_mounts
+@pytest.mark.parametrize(
+    ("argv", "cwd", "message"),
+    [
+        (("no-such",), "/", 'exec: "no-such": executable file not found in $PATH'),
+        (("/etc/passwd",), "/", 'exec: "/etc/passwd": permission denied'),
+        (("true",), "/no/where", 'the working directory "/no/where": No such file or directory'),
+    ],
+)
+async def test_launches_that_fail(
+    threads: Threads, tmp_path: Path, argv: tuple[str, ...], cwd: str, message: str
+) -> None:
+    """What goes wrong after the mounts were made is told as if there were none."""
+    (tmp_path / "v").mkdir()
+    (tmp_path / "root").mkdir()
+    mount = Mount(str(tmp_path / "v"), "/new-at-root", False)
+    wanted = Launch(argv=argv, env=ENV, cwd=cwd, mounts=(mount,), scratch=str(tmp_path / "root"))
+    with pytest.raises(StartFailure) as caught:
+        await run(launch_plan.process_spec(wanted), threads)
+    assert str(caught.value) == message
+
+
+@needs_mounts
+async def test_a_file_cannot_cover_a_folder(threads: Threads, tmp_path: Path) -> None:
+    """The refusal names the path."""
+    (tmp_path / "file").write_text("")
+    wanted = launch("true", Mount(str(tmp_path / "file"), "/usr", False), tmp_path=tmp_path)
+    with pytest.raises(StartFailure, match="mounting /usr: it is a directory on this machine"):
+        await run(launch_plan.process_spec(wanted), threads)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+@pytest.mark.parametrize("mounts", [False, pytest.param(True, marks=needs_mounts)])
+async def test_another_user(threads: Threads, tmp_path: Path, mounts: bool) -> None:
+    """User, group and supplementary groups are changed, with and without the launcher."""
+    (tmp_path / "v").mkdir()
+    wanted = launch(
+        "id -u; id -g; id -G",
+        *([Mount(str(tmp_path / "v"), "/new-at-root", False)] if mounts else []),
+        tmp_path=tmp_path,
+        identity=Identity(4321, 4322, (4323,)),
+    )
+    code, output = await run(launch_plan.process_spec(wanted), threads)
+    assert (code, output.split()) == (0, ["4321", "4322", "4322", "4323"])
+
+
+def test_a_pid_alone_proves_nothing() -> None:
+    """The mark of a process is stable while it lives and differs between processes; a dead one has none."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    mine, its = identity.start_mark(os.getpid()), identity.start_mark(process.pid)
+    assert its is not None
+    assert (its == identity.start_mark(process.pid), its == mine) == (True, False)
+    process.kill()
+    process.communicate()
+    assert identity.start_mark(process.pid) is None
+
+
+def escaped(mark: str, value: str) -> int:
+    """A process that left its session, marked in its environment."""
+    command = f"setsid sleep 1000 >/dev/null 2>&1 </dev/null & sleep 0.2; echo {mark}"
+    subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
+    (pid,) = identity.marked_processes(mark, frozenset((value,)))
+    return pid
+
+
+async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
+    """A process with a session of its own is found by its mark; that of another container is not touched."""
+    mine, others = (escaped(identity.CONTAINER_VARIABLE, value) for value in ("mine-1", "others-1"))
+    await Sweeper(threads).sweep("mine-1")
+    try:
+        assert await gone(mine)
+        assert identity.start_mark(others) is not None
+    finally:
+        os.kill(others, signal.SIGKILL)
+
+
+async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
+    """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
+    noted, innocent = (
+        subprocess.Popen([*SHELL, "sleep 1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
+    )
+    marked = escaped(identity.INSTANCE_VARIABLE, "instance-1")
+    process_records.write(tmp_path, "c1", noted.pid)
+    (tmp_path / "c2").write_text(f'{{"pid": {innocent.pid}, "startMark": "another time"}}')
+    (tmp_path / "c3").write_text("cut by a cra")
+    reaped = asyncio.create_task(threads.run(noted.wait))
+    try:
+        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, "instance-1") == 2
+        assert await reaped == -signal.SIGKILL
+        assert await gone(marked)
+        assert innocent.poll() is None
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_a_capability_is_found_out() -> None:
+    """Who we are and which ports we may bind; never an exception."""
+    found = capabilities.probe(Path("/tmp"))
+    assert (found.user, found.may_change_user) == (os.geteuid(), os.geteuid() == 0)
+    assert found.lowest_port(None) in (1, found.first_port)

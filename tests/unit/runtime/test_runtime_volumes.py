@@ -1,0 +1,177 @@
+"""Volumes: what is written to disk for a pod, and what each container mounts of it."""
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podscaler.controlplane.runtime import volumes
+from podscaler.controlplane.runtime.launch_plan import Mount
+from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.threads import Threads
+
+PLACE = Place("127.2.1.1", "127.2.0.1", "vm")
+OBJECTS = {
+    ("configmaps", "cm"): {"data": {"a": "1", "b": "2"}, "binaryData": {"bin": base64.b64encode(b"\0").decode()}},
+    ("secrets", "sec"): {"data": {"key": base64.b64encode(b"hidden").decode()}},
+}
+
+
+def find(resource: str, namespace: str, name: str) -> dict[str, Any] | None:
+    return OBJECTS.get((resource, name))
+
+
+@pytest.fixture
+async def threads() -> AsyncIterator[Threads]:
+    found = Threads()
+    yield found
+    found.close()
+
+
+def pod(*volumes_: dict[str, Any], mounts: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    used = [{"name": v["name"], "mountPath": f"/{v['name']}"} for v in volumes_]
+    return {
+        "metadata": {"name": "p", "namespace": "default", "uid": "u1", "labels": {"app": "web"}},
+        "spec": {"volumes": list(volumes_), "containers": [{"name": "c", "volumeMounts": mounts or used}]},
+    }
+
+
+def tree(folder: str) -> dict[str, tuple[bytes, str]]:
+    """Content and mode of every file."""
+    root = Path(folder)
+    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    return {str(p.relative_to(root)): (p.read_bytes(), oct(p.stat().st_mode & 0o777)) for p in files}
+
+
+async def prepared(tmp_path: Path, threads: Threads, *volumes_: dict[str, Any]) -> dict[str, str]:
+    return await volumes.prepare(pod(*volumes_), PLACE, find=find, paths=Paths(tmp_path), threads=threads)
+
+
+@pytest.mark.parametrize(
+    ("volume", "expected"),
+    [
+        pytest.param(
+            {"configMap": {"name": "cm"}},
+            {"a": (b"1", "0o644"), "b": (b"2", "0o644"), "bin": (b"\0", "0o644")},
+            id="every key of a configMap",
+        ),
+        pytest.param(
+            {"configMap": {"name": "cm", "items": [{"key": "a", "path": "x/y", "mode": 0o600}], "defaultMode": 0o444}},
+            {"x/y": (b"1", "0o600")},
+            id="chosen keys with paths and modes",
+        ),
+        pytest.param({"secret": {"secretName": "sec"}}, {"key": (b"hidden", "0o644")}, id="a secret, decoded"),
+        pytest.param(
+            {"secret": {"secretName": "sec", "defaultMode": 0o400}}, {"key": (b"hidden", "0o400")}, id="a default mode"
+        ),
+        pytest.param({"configMap": {"name": "none", "optional": True}}, {}, id="an optional one that is absent"),
+        pytest.param(
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+                        {"path": "ip", "fieldRef": {"fieldPath": "status.podIP"}},
+                    ]
+                }
+            },
+            {"ip": (b"127.2.1.1", "0o644"), "labels": (b'app="web"', "0o644")},
+            id="the downward API",
+        ),
+        pytest.param(
+            {
+                "projected": {
+                    "defaultMode": 0o440,
+                    "sources": [
+                        {"configMap": {"name": "cm", "items": [{"key": "a", "path": "a"}]}},
+                        {"secret": {"name": "sec"}},
+                        {"downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+                    ],
+                }
+            },
+            {"a": (b"1", "0o440"), "key": (b"hidden", "0o440"), "n": (b"p", "0o440")},
+            id="several in one",
+        ),
+    ],
+)
+async def test_contents(
+    tmp_path: Path, threads: Threads, volume: dict[str, Any], expected: dict[str, tuple[bytes, str]]
+) -> None:
+    """The files of each kind of volume."""
+    found = await prepared(tmp_path, threads, {"name": "v", **volume})
+    assert tree(found["v"]) == expected
+
+
+async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: Threads) -> None:
+    """It is for everybody, and outlives restarts of containers and of the node."""
+    found = await prepared(tmp_path, threads, {"name": "v", "emptyDir": {}})
+    Path(found["v"], "kept").write_text("x")
+    again = await prepared(tmp_path, threads, {"name": "v", "emptyDir": {}})
+    assert (again, Path(found["v"], "kept").exists()) == (found, True)
+    assert Path(found["v"]).stat().st_mode & 0o777 == 0o777
+
+
+async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: Threads) -> None:
+    """A missing ConfigMap that no container mounts does no harm."""
+    found = pod({"name": "v", "configMap": {"name": "none"}}, mounts=[{"name": "other", "mountPath": "/x"}])
+    assert await volumes.prepare(found, PLACE, find=find, paths=Paths(tmp_path), threads=threads) == {}
+
+
+@pytest.mark.parametrize(
+    ("volume", "message"),
+    [
+        ({"configMap": {"name": "none"}}, 'configmap "none" not found'),
+        ({"secret": {"secretName": "none"}}, 'secret "none" not found'),
+        (
+            {"configMap": {"name": "cm", "items": [{"key": "z", "path": "z"}]}},
+            "references non-existent config key: z (ConfigMap cm)",
+        ),
+        (
+            {"configMap": {"name": "cm", "items": [{"key": "a", "path": "../a"}]}},
+            '"../a" is no path within a volume',
+        ),
+        (
+            {"persistentVolumeClaim": {"claimName": "x"}},
+            'volume "v" is of a kind that this node does not have: persistentVolumeClaim',
+        ),
+        ({"projected": {"sources": [{"serviceAccountToken": {}}]}}, "this node cannot project serviceAccountToken"),
+        ({"hostPath": {"path": "/does/not/exist"}}, "hostPath /does/not/exist does not exist"),
+    ],
+)
+async def test_volumes_that_cannot_be_made(
+    tmp_path: Path, threads: Threads, volume: dict[str, Any], message: str
+) -> None:
+    """The container stays in ContainerCreating; the message says why."""
+    with pytest.raises(ConfigFault) as caught:
+        await prepared(tmp_path, threads, {"name": "v", **volume})
+    assert (caught.value.reason, caught.value.message) == ("ContainerCreating", message)
+
+
+def test_mounts_of_a_container(tmp_path: Path) -> None:
+    """Parents first; objects are read-only; subPath and subPathExpr lead into the volume."""
+    (tmp_path / "data").mkdir()
+    mounts = [
+        {"name": "data", "mountPath": "/srv/data/deep", "subPathExpr": "logs/$(POD)"},
+        {"name": "cm", "mountPath": "/etc/app/"},
+        {"name": "data", "mountPath": "/srv/data", "readOnly": True},
+    ]
+    found = pod({"name": "data", "emptyDir": {}}, {"name": "cm", "configMap": {"name": "cm"}}, mounts=mounts)
+    sources = {"data": str(tmp_path / "data"), "cm": "/cm"}
+    assert volumes.mounts(found, found["spec"]["containers"][0], sources, {"POD": "p1"}) == (
+        Mount("/cm", "/etc/app", True),
+        Mount(f"{tmp_path}/data", "/srv/data", True),
+        Mount(f"{tmp_path}/data/logs/p1", "/srv/data/deep", False),
+    )
+
+
+def test_a_sub_path_cannot_lead_out(tmp_path: Path) -> None:
+    """Neither by dots nor by a symbolic link that a container made."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "link").symlink_to("/etc")
+    found = pod({"name": "data", "emptyDir": {}})
+    for sub_path in ("link", "link/ssl", "../x"):
+        container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": sub_path}]}
+        with pytest.raises(ConfigFault):
+            volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
