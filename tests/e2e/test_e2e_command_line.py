@@ -71,12 +71,18 @@ def test_an_unreadable_kubeconfig_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "missing") in said
 
 
+def address_block(up: Up) -> str:
+    """The loopback addresses that this `up` has claimed, once its node says so."""
+    (node,) = eventually(lambda: up.get("/api/v1/nodes")["items"])
+    return str(node["spec"]["podCIDR"])
+
+
 def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
     """Two `up`s on directories of their own have ports and address blocks of their own."""
     first, second = Up(tmp_path / "one"), Up(tmp_path / "two")
     try:
-        nodes = [eventually(lambda up=up.start(): up.get("/api/v1/nodes")["items"]) for up in (first, second)]
-        assert len({node["spec"]["podCIDR"] for (node,) in nodes}) == 2
+        blocks = {address_block(instance.start()) for instance in (first, second)}
+        assert len(blocks) == 2
     finally:
         for instance in (first, second):
             if instance.process is not None:
