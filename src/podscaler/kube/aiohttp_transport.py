@@ -26,6 +26,8 @@ CONNECTIONS = 100
 KEEP_ALIVE_S = 45.0
 """Shorter than servers keep an idle connection, so that it is us who close it and no request meets a closed one."""
 DIAL_TIMEOUT_S = 30.0
+HEADERS_TIMEOUT_S = 60.0
+"""A stream's body may take for ever, its beginning may not."""
 DEAD_AFTER_MS = 45_000
 """A peer that acknowledges nothing for so long is gone; what Go finds out by HTTP/2 pings after 30 s and 15 s."""
 READ_BUFFER_BYTES = 1 << 18
@@ -117,7 +119,8 @@ class AiohttpTransport:
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """The answer as it arrives; entering and reading may raise TransportError."""
         try:
-            response = await self._open(request)
+            async with asyncio.timeout(HEADERS_TIMEOUT_S):
+                response = await self._open(request)
         except FAILURES as error:
             raise self._failure(request, error) from error
         if response.status == 401:

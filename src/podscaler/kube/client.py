@@ -78,9 +78,15 @@ class Client:
         return (await self._send(self._writing("DELETE", path, body, JSON), subject)).body
 
     @asynccontextmanager
-    async def watch(self, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[Stream]:
-        """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading."""
-        request = Request("GET", path, urls.query([*query, ("watch", "true")]), headers={"Accept": JSON})
+    async def watch(
+        self, path: str, *, subject: str, query: Query = (), timeout_s: float | None = None
+    ) -> AsyncIterator[Stream]:
+        """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading.
+
+        `timeout_s` ends a watch that the server should have ended by then.
+        """
+        parameters = urls.query([*query, ("watch", "true")])
+        request = Request("GET", path, parameters, headers={"Accept": JSON}, timeout_s=timeout_s)
         async with self._transport.stream(request) as stream:
             if not 200 <= stream.status <= 206:
                 answer = Answer(stream.status, stream.headers, await stream.read())

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 PAGE_OBJECTS = 500
 WATCH_MIN_S = 300
+OVERTIME_S = 60.0
+"""How much longer than agreed a watch may last before the server is taken to be stuck."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without an event is a failure: the server, or what is in between, refuses to keep it."""
 
@@ -158,13 +160,16 @@ class Reflector(Generic[T]):
         started_s = self._clock.monotonic_s()
         assert self._version is not None
         seen = False
+        length_s = WATCH_MIN_S + self._rng.randrange(WATCH_MIN_S)
         query = [
             *self._source.query,
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._version),
-            ("timeoutSeconds", str(WATCH_MIN_S + self._rng.randrange(WATCH_MIN_S))),
+            ("timeoutSeconds", str(length_s)),
         ]
-        async with self._client.watch(self._source.path, subject=self._source.subject, query=query) as stream:
+        async with self._client.watch(
+            self._source.path, subject=self._source.subject, query=query, timeout_s=length_s + OVERTIME_S
+        ) as stream:
             async for lines in stream.batches():
                 for line in lines:
                     self._apply(line)

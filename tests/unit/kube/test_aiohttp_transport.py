@@ -84,6 +84,20 @@ async def test_a_server_that_hangs(server: TestServer) -> None:
     )
 
 
+async def test_a_watch_that_never_begins(server: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream may last, but its beginning must come."""
+    monkeypatch.setattr(aiohttp_transport, "HEADERS_TIMEOUT_S", 0.05)
+    transport = AiohttpTransport(Config(str(server.make_url("")).rstrip("/")), None, user_agent="test")
+
+    async def read() -> None:
+        async with transport.stream(Request("GET", "/hang")):
+            pass
+
+    with pytest.raises(TransportError, match="context deadline exceeded"):
+        await read()
+    await transport.close()
+
+
 async def test_tls_to_a_plain_server(server: TestServer) -> None:
     """Speaking TLS to a server that does not is a TransportError, not a traceback."""
     error = await _failure(Config(f"https://127.0.0.1:{server.port}", verify=False), Request("GET", "/"))
