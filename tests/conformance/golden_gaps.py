@@ -1,6 +1,6 @@
-"""Golden REST captures that our server does not reproduce yet, each with its reason.
+"""Golden captures that our server does not reproduce yet, each with its reason.
 
-Read by test_golden_rest, which fails for a case that is listed and passes.
+Read by test_golden_rest and test_golden_kubectl, which fail for a case that is listed and passes.
 """
 
 CUSTOM_RESOURCES = "CustomResourceDefinition is not served yet"
@@ -86,3 +86,12 @@ _CASES: dict[str, tuple[str, ...]] = {
 
 GAPS: dict[str, str] = {case: reason for reason, cases in _CASES.items() for case in cases}
 """The reason by `FAMILY:CASE`."""
+
+KUBECTL_GAPS: dict[str, str] = {
+    "apply-server-side": APPLY,
+    "autoscale-widget": CUSTOM_RESOURCES,
+    "describe-ns": "resource quotas and limit ranges are not served yet",
+    "get-widgets": CUSTOM_RESOURCES,
+    "scale-widget": CUSTOM_RESOURCES,
+}
+"""The reason by case of kubectl's transcripts."""

@@ -9,13 +9,14 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 PLACEHOLDER = re.compile(r"<(rv|uid|time|age|generated|ip|addr|object|nodePort|hash|continue)(?::(\d+))?>")
 SHAPES = {
     "rv": r"\d+",
     "uid": r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
-    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
+    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
     "age": r"<unknown>|<invalid>|(?:\d+[ydhms])*",
     "generated": r"[bcdfghjklmnpqrstvwxz2456789]{5}",
     "ip": r"\d+\.\d+\.\d+\.\d+",
@@ -116,7 +117,7 @@ def _pattern(wanted: str) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
 
 
 def _is_today(text: str) -> bool:
-    then = datetime.fromisoformat(text)
+    then = datetime.fromisoformat(text) if text[0].isdigit() else parsedate_to_datetime(text)
     return abs((datetime.now(UTC) - then).total_seconds()) < 86_400
 
 

@@ -16,11 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from golden_matching import Difference, Matcher, told_events
+from golden_server import ADMIN_TOKEN, VIEWER_TOKEN
 
 CAPTURE = re.compile(r"\$\{(\d+):([^}]*)\}")
-TOKENS = {"admin": "admin-token", "viewer": "viewer-token", "invalid": "no-such-token", "none": ""}
+TOKENS = {"admin": ADMIN_TOKEN, "viewer": VIEWER_TOKEN, "invalid": "no-such-token", "none": ""}
 KEPT_HEADERS = ("Allow", "Retry-After")
 SETTLE_S = 0.25
+
+
+def new_ident() -> str:
+    """A name of eight letters, unique to one case."""
+    return f"q{''.join(random.choices('bcdfghjkmnpqrstvwxz', k=6))}q"
 
 
 @dataclass
@@ -38,7 +44,7 @@ class Replay:
 
     port: int
     case: dict[str, Any]
-    ident: str = field(default_factory=lambda: f"q{''.join(random.choices('bcdfghjkmnpqrstvwxz', k=6))}q")
+    ident: str = field(default_factory=new_ident)
     matcher: Matcher = field(default_factory=Matcher)
     bodies: list[Any] = field(default_factory=list)
 

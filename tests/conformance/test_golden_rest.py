@@ -1,8 +1,6 @@
 """The golden REST captures of a real API server, replayed over HTTP against ours."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,14 +9,7 @@ from typing import Any
 import pytest
 from golden_gaps import GAPS
 from golden_rest import Replay
-
-from podscaler.api import catalog
-from podscaler.clock import SystemClock
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.server.app import ApiServer
-from podscaler.controlplane.store import open_store
+from golden_server import serving
 
 GOLDEN = Path(__file__).parent / "golden"
 FAMILIES = ("create-hpa", "update-hpa", "scale", "lists-watch", "discovery", "errors")
@@ -42,31 +33,11 @@ def _cases() -> dict[str, dict[str, Any]]:
 CASES = _cases()
 
 
-async def _serve(folder: Path, ports: list[int], started: threading.Event, stop: threading.Event) -> None:
-    clock = SystemClock()
-    store = await open_store(folder, clock)
-    resources = [resource for resource in catalog.RESOURCES if resource.stored]
-    users = Authenticator({"admin-token": ADMIN, "viewer-token": User("viewer", ("viewers",))})
-    server = ApiServer(Objects(store, resources), resources, authenticator=users, tls=None, clock=clock)
-    ports.append(await server.start("127.0.0.1", 0))
-    started.set()
-    await asyncio.to_thread(stop.wait)
-    await server.stop()
-    await store.close()
-
-
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A server with nothing but objects, in a thread of its own."""
-    ports: list[int] = []
-    started, stop = threading.Event(), threading.Event()
-    folder = tmp_path_factory.mktemp("golden")
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(folder, ports, started, stop)), daemon=True)
-    thread.start()
-    assert started.wait(10)
-    yield ports[0]
-    stop.set()
-    thread.join(10)
+    """The port of a server with nothing but objects."""
+    with serving(tmp_path_factory.mktemp("golden")) as port:
+        yield port
 
 
 @pytest.fixture(scope="module")

@@ -135,9 +135,7 @@ async def test_computed_objects_as_table(server: Running) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "message"),
     [
-        pytest.param(
-            "GET", f"{METRICS}/z", 404, 'podmetrics.metrics.k8s.io "default/z" not found', id="no such object"
-        ),
+        pytest.param("GET", f"{METRICS}/z", 404, 'pods.metrics.k8s.io "z" not found', id="no such object"),
         pytest.param(
             "DELETE",
             f"{METRICS}/a",

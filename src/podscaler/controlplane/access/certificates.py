@@ -56,6 +56,10 @@ class Certificates:
         context.load_cert_chain(self.server_path)
         return context
 
+    def client_context(self) -> ssl.SSLContext:
+        """The TLS settings of a client that trusts this authority and no other."""
+        return ssl.create_default_context(cadata=self.authority_pem.decode())
+
 
 @dataclass(frozen=True, slots=True)
 class _Pair:

@@ -2,11 +2,12 @@
 
 Called by `app` for resources whose record says `stored=False`; read-only, without a resourceVersion.
 
-Source: what metrics-server answers for metrics.k8s.io.
+Source: the metrics.k8s.io API. Differs: metrics-server words a 404 with the kind, `podmetrics.metrics.k8s.io`.
 """
 
 from podscaler.api.resources import Object
 from podscaler.controlplane import entries, selecting
+from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.listing import Page
 from podscaler.controlplane.registry import VirtualObjects
@@ -25,7 +26,7 @@ async def get(plane: Plane, call: Call) -> Answer:
     path = call.path
     found = _provider(plane, call).get(path.namespace, path.name)
     if found is None:
-        raise _not_found(call)
+        raise object_refusals.not_found(call.served.resource, path.name)
     return await rendering.one(plane, call, _entry(call, found))
 
 
@@ -53,13 +54,3 @@ def _provider(plane: Plane, call: Call) -> VirtualObjects:
 def _entry(call: Call, obj: Object) -> Entry:
     typed = {"kind": call.served.resource.kind, "apiVersion": call.served.api_version}
     return entries.from_object(call.key, {**typed, **obj, **typed, "metadata": dict(obj["metadata"])}, 0)
-
-
-def _not_found(call: Call) -> StatusError:
-    """404 as metrics-server words it: the resource is named for the kind, the object by namespace and name."""
-    resource = call.served.resource
-    kind = resource.kind.lower()
-    name = entries.key_of(call.path.namespace, call.path.name)
-    text = f'{kind}.{resource.group} "{name}" not found'
-    details = {"name": name, "group": resource.group, "kind": kind}
-    return StatusError(text, code=404, reason="NotFound", details=details)

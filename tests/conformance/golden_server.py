@@ -1,0 +1,57 @@
+"""An API server with nothing but objects, in a thread of its own, for tests that talk to it from outside.
+
+Called by the replays of golden captures.
+"""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from podscaler.api import catalog
+from podscaler.clock import SystemClock
+from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.registry import VirtualObjects
+from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.store import open_store
+
+ADMIN_TOKEN = "admin-token"
+VIEWER_TOKEN = "viewer-token"
+START_TIMEOUT_S = 20
+
+
+@contextmanager
+def serving(
+    folder: Path, *, tls: ssl.SSLContext | None = None, virtual: Mapping[str, VirtualObjects] | None = None
+) -> Iterator[int]:
+    """The port of a server that keeps its objects in `folder`; computed kinds are served where `virtual` has them."""
+    virtual = virtual or {}
+    ports: list[int] = []
+    started, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        clock = SystemClock()
+        store = await open_store(folder, clock)
+        stored = [resource for resource in catalog.RESOURCES if resource.stored]
+        served = [resource for resource in catalog.RESOURCES if resource.stored or resource.key in virtual]
+        users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))})
+        neighbours = Neighbours(virtual=virtual)
+        server = ApiServer(
+            Objects(store, stored), served, authenticator=users, tls=tls, clock=clock, neighbours=neighbours
+        )
+        ports.append(await server.start("127.0.0.1", 0))
+        started.set()
+        await asyncio.to_thread(stop.wait)
+        await server.stop()
+        await store.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert started.wait(START_TIMEOUT_S)
+    yield ports[0]
+    stop.set()
+    thread.join(START_TIMEOUT_S)
