@@ -70,8 +70,8 @@ def _fill_container(container: Object, *, host_network: bool) -> None:
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         if probe := container.get(kind):
             _fill_probe(probe)
-    for handler in (container.get("lifecycle") or {}).values():
-        _fill_http(handler)
+    for hook in ("postStart", "preStop"):
+        _fill_http((container.get("lifecycle") or {}).get(hook) or {})
 
 
 def _pull_policy(image: str) -> str:

@@ -25,7 +25,6 @@ from podscaler.controlplane.runtime import (
     container_process,
     diagnosis,
     exec_process,
-    handlers,
     launch_plan,
     pod_ending,
     probe_loop,
@@ -114,7 +113,7 @@ class ContainerRun:
     async def start(self, container_id: str, start_number: int) -> ContainerProcess:
         """Start the process and what attends it; `start_number` names the log. Raises StartFailure."""
         uid = self._pod["metadata"]["uid"]
-        self._started = await container_process.start(
+        self._started = await self._host.start_process(
             self._host,
             self._launch,
             container_id=container_id,
@@ -178,7 +177,7 @@ class ContainerRun:
 
     def _start_probe(self, spec: ProbeSpec, passed: asyncio.Event) -> "asyncio.Task[None]":
         async def check() -> Outcome:
-            return await handlers.check(spec.handler, self._target(), timeout_s=spec.timeout_s)
+            return await self._host.check(spec.handler, self._target(), timeout_s=spec.timeout_s)
 
         def heard(result: probe_loop.Result) -> None:
             if result.verdict:
@@ -219,7 +218,7 @@ class ContainerRun:
         if (sleep := hook.get("sleep")) is not None:
             await self._host.clock.sleep(sleep.get("seconds") or 0)
             return Outcome(True)
-        return await handlers.check(hook, self._target(), timeout_s=timeout_s)
+        return await self._host.check(hook, self._target(), timeout_s=timeout_s)
 
     def _target(self) -> Target:
         return Target(self._place_ip, container_ports.named_ports(self._spec), self.port_map, self.execute)

@@ -3,8 +3,10 @@
 `node_agent` makes one `Host`; `pod_worker`, `container_run` and the rest are given it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
@@ -13,12 +15,42 @@ from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.cgroups import Cgroups
+from podscaler.controlplane.runtime.handlers import Outcome, Target
 from podscaler.controlplane.runtime.images import ImageCommand
+from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.log_files import LogBook
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.threads import Threads
+
+if TYPE_CHECKING:
+    from podscaler.controlplane.runtime.container_process import ContainerProcess
+
+
+class StartProcess(Protocol):
+    """`container_process.start`, or what a test plays in its place."""
+
+    async def __call__(
+        self,
+        host: "Host",
+        launch: Launch,
+        *,
+        container_id: str,
+        log_path: Path,
+        on_exit: Callable[[], None],
+        on_end: "Callable[[ContainerProcess, int], None]",
+    ) -> "ContainerProcess":
+        """Start a container's process. Raises StartFailure."""
+        ...
+
+
+class Check(Protocol):
+    """`handlers.check`, or what a test plays in its place."""
+
+    def __call__(self, handler: Mapping[str, Any], target: Target, *, timeout_s: float) -> Awaitable[Outcome]:
+        """What a probe or hook finds."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +60,7 @@ class Host:
     Attributes:
         instance: the id of the data directory, in the environment of every process.
         resolve_image: what an image name stands for, None for an unknown one.
+        start_process, check: how containers are started and probed.
         allocatable: the node's resources, as texts.
         cgroups: where limits are enforced, None where they are not.
     """
@@ -44,6 +77,8 @@ class Host:
     paths: Paths
     capabilities: Capabilities
     resolve_image: Callable[[str], ImageCommand | None]
+    start_process: StartProcess
+    check: Check
     instance: str
     node_name: str
     allocatable: Mapping[str, str] = field(default_factory=dict)

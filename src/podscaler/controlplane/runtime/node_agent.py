@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
-from podscaler.controlplane.runtime import binding, images, simulated_pod, startup
+from podscaler.controlplane.runtime import binding, container_process, handlers, images, simulated_pod, startup
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.binding import Binder
@@ -188,6 +188,8 @@ class NodeAgent:
             paths=self._paths,
             capabilities=found.capabilities,
             resolve_image=self._resolve_image,
+            start_process=container_process.start,
+            check=handlers.check,
             instance=found.instance,
             node_name=found.node_name,
             allocatable=found.capacity,

@@ -1,0 +1,146 @@
+"""Containers that are played: the node's workers run as they are, but no process is started and no time passes.
+
+Tests make a `Stage`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`, `answers`.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from podscaler.clock import Clock
+from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.registry import Registry
+from podscaler.controlplane.runtime.addresses import AddressBlock
+from podscaler.controlplane.runtime.background import Background
+from podscaler.controlplane.runtime.capabilities import Capabilities
+from podscaler.controlplane.runtime.container_process import ContainerProcess
+from podscaler.controlplane.runtime.handlers import Outcome, Target
+from podscaler.controlplane.runtime.host import Host
+from podscaler.controlplane.runtime.images import ImageCommand
+from podscaler.controlplane.runtime.launch_plan import Launch
+from podscaler.controlplane.runtime.leftovers import Sweeper
+from podscaler.controlplane.runtime.log_files import LogBook
+from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.processes import StartFailure
+from podscaler.controlplane.runtime.settings import RuntimeSettings
+from podscaler.controlplane.runtime.threads import Threads
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WEB = ImageCommand(("/bin/web",), default_port=80)
+
+
+class InlineThreads(Threads):
+    """Work is done at once: a thread could not be waited for in virtual time."""
+
+    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of the call."""
+        return function(*args, **kwargs)
+
+
+@dataclass
+class PlayedProcess:
+    """A process that does what the test says; signals are noted with the second at which they came.
+
+    Attributes:
+        obeys: whether it ends when it is told to.
+    """
+
+    pid: int
+    clock: Clock
+    exited: "asyncio.Future[int]"
+    obeys: bool = True
+    signals: list[tuple[str, float]] = field(default_factory=list)
+
+    def signal_group(self, number: int) -> None:
+        """SIGKILL always ends it."""
+        if self.exited.done():
+            return
+        self.signals.append((signal.Signals(number).name, self.clock.monotonic_s()))
+        if self.obeys or number == signal.SIGKILL:
+            self.exited.set_result(-number)
+
+
+class Stage:
+    """A node whose containers are played.
+
+    Args:
+        folder: for the files that are real all the same (volumes, logs).
+    """
+
+    def __init__(
+        self, registry: Registry, clock: Clock, folder: Path, *, settings: RuntimeSettings | None = None
+    ) -> None:
+        self.clock = clock
+        self.starts: list[tuple[str, float]] = []
+        self.launches: dict[str, Launch] = {}
+        self.processes: dict[str, PlayedProcess] = {}
+        self.obedient = True
+        self.unstartable: set[str] = set()
+        self.answers: dict[str, Iterator[bool]] = {}
+        self.checks: list[tuple[str, float]] = []
+        self._pids = count(1000)
+        threads = InlineThreads()
+        self.host = Host(
+            registry=registry,
+            settings=settings or RuntimeSettings(folder, search_path="/usr/bin:/bin"),
+            clock=clock,
+            events=EventRecorder(registry, "kubelet", clock, host="node"),
+            addresses=AddressBlock(7),
+            threads=threads,
+            background=Background(),
+            book=LogBook(threads, clock, max_bytes=1 << 20),
+            sweeper=Sweeper(threads),
+            paths=Paths(folder),
+            capabilities=Capabilities(user=501, may_change_user=False, may_bind_low_ports=False),
+            resolve_image=lambda image: WEB if image == "web" else None,
+            start_process=self._start,
+            check=self._check,
+            instance="instance",
+            node_name="node",
+            allocatable={"cpu": "2"},
+        )
+
+    def exit(self, name: str, code: int = 1) -> None:
+        """The process of the container `name` ends by itself."""
+        self.processes[name].exited.set_result(code)
+
+    async def _start(
+        self,
+        host: Host,
+        launch: Launch,
+        *,
+        container_id: str,
+        log_path: Path,
+        on_exit: Callable[[], None],
+        on_end: Callable[[ContainerProcess, int], None],
+    ) -> ContainerProcess:
+        name = log_path.parent.name
+        self.starts.append((name, self.clock.monotonic_s()))
+        self.launches[name] = launch
+        if name in self.unstartable:
+            raise StartFailure(f'exec: "{launch.argv[0]}": no such file or directory')
+        process = PlayedProcess(next(self._pids), self.clock, asyncio.get_running_loop().create_future(), self.obedient)
+        self.processes[name] = process
+        log = host.book.open(log_path)
+        started = ContainerProcess(process, log, container_id, self.clock.now_ns())  # type: ignore[arg-type]  # played
+
+        async def settle() -> None:
+            code = await process.exited
+            on_exit()
+            on_end(started, code)
+
+        host.background.start(settle(), f"played container {name}")
+        return started
+
+    async def _check(self, handler: Mapping[str, Any], target: Target, *, timeout_s: float) -> Outcome:
+        """Hooks and probes are named by their command's first word; without an answer they succeed."""
+        name = handler["exec"]["command"][0]
+        self.checks.append((name, self.clock.monotonic_s()))
+        ok = next(self.answers.get(name, iter(())), True)
+        return Outcome(ok, "" if ok else f"{name} said no")
