@@ -27,10 +27,6 @@ class Conditions:
         self._conditions = list(conditions)
         self._now = now
 
-    def is_true(self, condition_type: str) -> bool:
-        """Whether there is a condition of that type with status True."""
-        return any(each.type == condition_type and each.status == "True" for each in self._conditions)
-
     def set(self, condition_type: str, status: str, reason: str, message: str) -> None:
         """Overwrite or append; the transition time changes only when the status does."""
         for index, each in enumerate(self._conditions):

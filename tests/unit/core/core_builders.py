@@ -1,0 +1,240 @@
+"""Short ways to say autoscalers, pods and observations in tests of the decision core."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from podscaler.api import autoscaling
+from podscaler.core import decide, history, metric_spec, spec
+from podscaler.core import settings as settings_module
+from podscaler.core.decision import Decision
+from podscaler.core.emulation import V1_37, Emulation
+from podscaler.core.history import History
+from podscaler.core.model import (
+    Answer,
+    ContainerRequests,
+    Failure,
+    Observation,
+    Pod,
+    PodSamples,
+    Sample,
+    Scale,
+    Values,
+)
+from podscaler.core.ratio import Tolerance
+from podscaler.core.settings import Settings
+from podscaler.core.situation import Situation
+from podscaler.core.spec import Spec
+
+SECOND = 1_000_000_000
+NOW = 1_767_225_600 * SECOND
+"""2026-01-01T00:00:00Z."""
+NOW_TEXT = "2026-01-01T00:00:00Z"
+
+Json = dict[str, Any]
+
+
+def resource(name: str = "cpu", *, utilization: int | None = None, average: str | None = None) -> Json:
+    """A Resource metric."""
+    return {"type": "Resource", "resource": {"name": name, "target": target(utilization, average)}}
+
+
+def container_resource(
+    name: str = "cpu", container: str = "app", *, utilization: int | None = None, average: str | None = None
+) -> Json:
+    """A ContainerResource metric."""
+    source = {"name": name, "container": container, "target": target(utilization, average)}
+    return {"type": "ContainerResource", "containerResource": source}
+
+
+def target(utilization: int | None, average: str | None) -> Json:
+    """The target of a resource."""
+    if utilization is not None:
+        return {"type": "Utilization", "averageUtilization": utilization}
+    return {"type": "AverageValue", "averageValue": average} if average is not None else {"type": "AverageValue"}
+
+
+def pods_metric(average: str = "1", *, name: str = "rps", selector: Json | None = None) -> Json:
+    """A Pods metric."""
+    metric = {"name": name, "selector": selector}
+    return {"type": "Pods", "pods": {"metric": metric, "target": {"type": "AverageValue", "averageValue": average}}}
+
+
+def object_metric(
+    *, value: str | None = None, average: str | None = None, selector: Json | None = None, kind: str = ""
+) -> Json:
+    """An Object metric on Ingress `main`."""
+    wanted: Json = {"type": kind or ("Value" if value is not None else "AverageValue")}
+    wanted |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
+    source = {
+        "describedObject": {"kind": "Ingress", "name": "main", "apiVersion": "networking.k8s.io/v1"},
+        "metric": {"name": "rps", "selector": selector},
+        "target": wanted,
+    }
+    return {"type": "Object", "object": source}
+
+
+def external_metric(*, value: str | None = None, average: str | None = None, selector: Json | None = None) -> Json:
+    """An External metric."""
+    wanted: Json = {"type": "Value" if value is not None else "AverageValue"}
+    wanted |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
+    return {"type": "External", "external": {"metric": {"name": "queue", "selector": selector}, "target": wanted}}
+
+
+def scaler(
+    *metrics: Json,
+    least: int = 1,
+    most: int = 10,
+    behavior: Json | None = None,
+    target_ref: Json | None = None,
+    emulation: Emulation = V1_37,
+) -> Spec:
+    """The autoscaler default/web."""
+    wire = {
+        "scaleTargetRef": target_ref or {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
+        "minReplicas": least,
+        "maxReplicas": most,
+        "metrics": list(metrics) or [resource(utilization=50)],
+        "behavior": behavior,
+    }
+    typed = msgspec.convert(wire, autoscaling.HorizontalPodAutoscalerSpec)
+    return spec.read("default", "web", typed, emulation)
+
+
+def metric_of(entry: Json, emulation: Emulation = V1_37) -> metric_spec.Metric:
+    """One entry of spec.metrics, read."""
+    return metric_spec.read(msgspec.convert(entry, autoscaling.MetricSpec), "default", emulation)
+
+
+def rules(
+    *policies: tuple[str, int, int], window: int | None = None, select: str | None = None, tolerance: str | None = None
+) -> Json:
+    """The behavior of one direction; policies are (type, value, seconds)."""
+    listed = [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in policies]
+    return {
+        "stabilizationWindowSeconds": window,
+        "selectPolicy": select,
+        "policies": listed or None,
+        "tolerance": tolerance,
+    }
+
+
+def pod(
+    name: str = "a",
+    *,
+    phase: str = "Running",
+    ready: str | None = "True",
+    deleting: bool = False,
+    started: int | None = -3600,
+    changed: int = -3600,
+    labels: Mapping[str, str] | None = None,
+    **requests_milli: int,
+) -> Pod:
+    """A pod with one container; started and changed are seconds from NOW."""
+    requests = requests_milli or {"cpu": 1000}
+    return Pod(
+        name=name,
+        labels=labels or {"app": "web"},
+        phase=phase,
+        is_deleting=deleting,
+        started_at=None if started is None else NOW + started * SECOND,
+        ready=ready,
+        ready_changed_at=NOW + changed * SECOND,
+        containers=(ContainerRequests("app", requests),),
+        requests_milli=requests,
+    )
+
+
+def pods(count: int, **facts: Any) -> list[Pod]:
+    """`count` like pods, named p0, p1, ..."""
+    return [pod(f"p{index}", **facts) for index in range(count)]
+
+
+def sampled(*values_milli: int | None, **named_milli: int) -> PodSamples:
+    """Samples for p0, p1, ... (None: none), and for pods by name."""
+    values = {f"p{index}": value for index, value in enumerate(values_milli) if value is not None} | named_milli
+    return PodSamples({name: Sample(value, NOW, 0) for name, value in values.items()})
+
+
+def situation(
+    listed: Sequence[Pod],
+    *,
+    replicas: int | None = None,
+    status_replicas: int | None = None,
+    tolerance: float = 0.1,
+    settings: Settings = settings_module.DEFAULT,
+) -> Situation:
+    """One sync as a calculator sees it; replicas default to the number of pods."""
+    count = len(listed) if replicas is None else replicas
+    status = count if status_replicas is None else status_replicas
+    return Situation(NOW, count, status, listed, Tolerance(tolerance, tolerance), settings)
+
+
+def conditions(**by_type: str) -> tuple[autoscaling.Condition, ...]:
+    """Conditions by type and status, an hour old."""
+    return tuple(
+        autoscaling.Condition(kind, status, "2025-12-31T23:00:00Z", "Old", "old") for kind, status in by_type.items()
+    )
+
+
+def observed(
+    *answers: Answer | None,
+    replicas: int = 3,
+    status_replicas: int | None = None,
+    listed: Sequence[Pod] | None = None,
+    selector: str = "app=web",
+    before: tuple[autoscaling.Condition, ...] = (),
+    **others: Any,
+) -> Observation:
+    """An observation whose target has `replicas` replicas and as many ready pods."""
+    status = autoscaling.HorizontalPodAutoscalerStatus(
+        current_replicas=replicas, desired_replicas=replicas, conditions=before or None
+    )
+    return Observation(
+        scale=Scale(replicas, replicas if status_replicas is None else status_replicas, selector),
+        status=status,
+        generation=1,
+        pods=pods(replicas) if listed is None else listed,
+        metrics=answers,
+        **others,
+    )
+
+
+def using(replicas: int, milli: int) -> PodSamples:
+    """Each of `replicas` pods uses the same."""
+    return sampled(*[milli] * replicas)
+
+
+def values(*values_milli: int) -> Values:
+    """The answer for an Object or External metric."""
+    return Values(values_milli)
+
+
+DOWN = Failure("the server is currently unable to handle the request", "ServiceUnavailable", 503)
+
+
+def decided(
+    scaler_spec: Spec,
+    observation: Observation,
+    past: History = history.EMPTY,
+    now: int = NOW,
+    settings: Settings = settings_module.DEFAULT,
+) -> Decision:
+    """What is decided."""
+    return decide.decide(scaler_spec, observation, past, now, settings)
+
+
+def condition_rows(decision: Decision) -> list[tuple[str, str, str]]:
+    """Type, status and reason of each condition."""
+    return [(each.type, each.status, each.reason) for each in decision.status.conditions or ()]
+
+
+def messages(decision: Decision) -> dict[str, str]:
+    """Condition messages by type."""
+    return {each.type: each.message for each in decision.status.conditions or ()}
+
+
+def event_rows(decision: Decision) -> list[tuple[str, str, str]]:
+    """Type, reason and message of each event."""
+    return [(each.type, each.reason, each.message) for each in decision.events]
