@@ -68,6 +68,8 @@ def with_behavior(spec: Spec, rates: Rates, wanted: int, current: int) -> Limits
         bound if is_limited else None,
         reason if is_limited else WITHIN_RANGE,
         result,
+        rates.past.scale_ups,
+        rates.past.scale_downs,
     )
 
 

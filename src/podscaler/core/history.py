@@ -22,7 +22,7 @@ class Recommendation(msgspec.Struct, frozen=True, gc=False):
     at: int
 
 
-class ScaleEvent(msgspec.Struct, frozen=True, gc=False):
+class ScaleEvent(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """A change that an earlier sync made: by how many replicas, when, and whether all policies have forgotten it."""
 
     change: int

@@ -10,6 +10,7 @@ Source: the format of the decision vectors (docs/recordings.md).
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +53,16 @@ class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
     events: tuple[EventLine, ...]
     error: str
     trace: Trace | msgspec.UnsetType = msgspec.UNSET
+
+
+class Sync(NamedTuple):
+    """What a sync line saw, and what was remembered then: all that a decision is made from."""
+
+    line: Line
+    spec: Spec
+    observation: Observation
+    past: History
+    now: int
 
 
 def decisions(lines: Iterable[bytes], *, with_trace: bool = False) -> Iterator[DecisionLine]:
@@ -99,6 +110,11 @@ class Replay:
 
     def read(self, text: bytes) -> tuple[Line, Spec, Decision] | None:
         """What is decided about a sync line; None for the end of an autoscaler. Raises RecordingError."""
+        sync = self.look(text)
+        return None if sync is None else (sync.line, sync.spec, self.decide(sync))
+
+    def look(self, text: bytes) -> Sync | None:
+        """What a sync line saw, for `decide`; None for the end of an autoscaler. Raises RecordingError."""
         line = recording.read_line(text)
         try:
             now = instants.parse(line.time)
@@ -107,9 +123,22 @@ class Replay:
                 return None
             spec = self._spec(line.hpa)
             self._advance(spec.key, now)
-            return line, spec, self._decide(line, line.hpa, spec, now)
+            past = self._histories.get(spec.key, history.EMPTY)
+            return Sync(line, spec, self._observation(line, line.hpa, spec), past, now)
         except (ValueError, msgspec.DecodeError) as error:
             raise RecordingError(str(error)) from None
+
+    def decide(self, sync: Sync) -> Decision:
+        """What is decided about the sync that was looked at last. Raises RecordingError."""
+        try:
+            decision = decide.decide(sync.spec, sync.observation, sync.past, sync.now, self.settings)
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+        decision = _settled(decision, sync.line, sync.now)
+        self._histories[sync.spec.key] = decision.history
+        if decision.selector is not None:
+            self._selectors.store(sync.spec.key, decision.selector)
+        return decision
 
     def _forget(self, key: str) -> None:
         self._histories.pop(key, None)
@@ -121,8 +150,8 @@ class Replay:
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
         self._seen_at[key] = now
 
-    def _decide(self, line: Line, hpa: recording.Autoscaler, spec: Spec, now: int) -> Decision:
-        observation = Observation(
+    def _observation(self, line: Line, hpa: recording.Autoscaler, spec: Spec) -> Observation:
+        return Observation(
             scale=self._scale(line, spec),
             status=hpa.status,
             generation=hpa.metadata.generation,
@@ -130,12 +159,6 @@ class Replay:
             metrics=self._answers(line, spec),
             neighbours=self._selectors.namespace(spec.namespace),
         )
-        past = self._histories.get(spec.key, history.EMPTY)
-        decision = _settled(decide.decide(spec, observation, past, now, self.settings), line, now)
-        self._histories[spec.key] = decision.history
-        if decision.selector is not None:
-            self._selectors.store(spec.key, decision.selector)
-        return decision
 
     def _scale(self, line: Line, spec: Spec) -> model.Scale | model.Failure:
         if line.scale is not None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from podscaler.api.autoscaling import Condition
-from podscaler.core.history import Recommendation
+from podscaler.core.history import Recommendation, ScaleEvent
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -279,6 +279,8 @@ class Limits(Step, frozen=True, gc=False):
         bound: the number that applied, None where none was near.
         reason: of ScalingLimited.
         result: after.
+        scale_ups, scale_downs: all remembered changes, from which the policies take what was added and removed; empty
+            where rates do not matter.
     """
 
     wanted: int
@@ -289,6 +291,8 @@ class Limits(Step, frozen=True, gc=False):
     bound: int | None
     reason: str
     result: int
+    scale_ups: tuple[ScaleEvent, ...] = ()
+    scale_downs: tuple[ScaleEvent, ...] = ()
 
 
 class ZeroRules(Step, frozen=True, gc=False):
