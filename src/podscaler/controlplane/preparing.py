@@ -6,6 +6,7 @@
 Source: spec/api.md 2.7 and 3; the API conventions on metadata; ../shared/golden/update-hpa.jsonl.
 """
 
+from podscaler.api import canonical, schema
 from podscaler.api.field import FieldError
 from podscaler.api.kinds import metadata as metadata_rules
 from podscaler.api.kinds import semantics
@@ -72,6 +73,15 @@ def update_faults(resource: Resource, new: Object, old: Object, subresource: str
     return errors
 
 
+def stored_form(resource: Resource, obj: Object) -> Object:
+    """`obj` (of the kind that stores it) as it is stored: in the schema's order, nothing empty, nothing missing.
+
+    A kind that the schema does not know is stored as it is.
+    """
+    message = _message_of(resource)
+    return canonical.canonical(obj, message) if message else obj
+
+
 def check_version(resource: Resource, new: Object, stored: Entry) -> None:
     """Raise StatusError 409 if `new` names another resourceVersion than the stored one, 500 if it is no number.
 
@@ -91,6 +101,13 @@ def check_version(resource: Resource, new: Object, stored: Entry) -> None:
 def is_same(new: Object, old: Object) -> bool:
     """Whether storing `new` in place of `old` would change nothing; the resourceVersion does not count."""
     return _without_version(new) == _without_version(old)
+
+
+def _message_of(resource: Resource) -> str:
+    """The schema's name of the storage version, empty where the schema does not know it."""
+    messages = (each.message for each in resource.versions if each.version == resource.storage_version)
+    message = next(messages, "")
+    return message if schema.find_message(message) else ""
 
 
 def _prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:

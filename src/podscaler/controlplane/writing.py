@@ -62,7 +62,7 @@ class Writer:
             raise refusals.already_exists(self.named(resource), metadata["name"])
         if give is not None:  # last of all: what is given to an object that is then refused would be lost
             give(obj)
-        return transaction.put(resource.storage_key, obj)
+        return transaction.put(resource.storage_key, preparing.stored_form(self.named(resource), obj))
 
     def update(
         self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
@@ -76,6 +76,7 @@ class Writer:
         self._set_type(resource, new)
         preparing.complete_update(resource, new, old, options.subresource)
         self._refuse(resource, new, preparing.update_faults(resource, new, old, options.subresource))
+        new = preparing.stored_form(self.named(resource), new)
         if deletion.is_due(resource, new, old):
             transaction.remove(stored)
             return entries.from_object(resource.storage_key, new, stored.revision)

@@ -251,3 +251,17 @@ async def test_tls(tmp_path: Path) -> None:
         assert (answer.status, await answer.text()) == (200, "ok")
     await server.stop()
     await store.close()
+
+
+async def test_objects_are_stored_as_a_server_prints_them(server: Running) -> None:
+    """Empty lists and maps are not kept, and fields stand in the order of their type, whoever wrote them how."""
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {"tolerations": [], "volumes": [], "containers": [{"image": "i", "env": [], "name": "c"}]},
+    }
+    created = await server.create("/api/v1/namespaces/default/pods", pod)
+    [container] = created["spec"]["containers"]
+    assert ("volumes" in created["spec"], "env" in container) == (False, False)
+    assert list(container)[:2] == ["name", "image"]
+    again = await server.request("PUT", "/api/v1/namespaces/default/pods/p", json={**created, **pod})
+    assert again.status == 200
