@@ -48,7 +48,7 @@ class GarbageCollector:
 
     def __init__(self, registry: Registry, resources: Iterable[Resource]) -> None:
         self._registry = registry
-        stored = [one for one in resources if one.stored and one.key not in IGNORED]
+        stored = [one for one in resources if one.stored and not one.stored_as and one.key not in IGNORED]
         self._resources = [one.key for one in stored]
         self._kinds = Kinds(stored)
         self._owners: dict[str, _OwnerFacts] = {}
