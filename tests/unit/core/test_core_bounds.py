@@ -4,13 +4,13 @@ Source: spec/decision.md 8, 9.3.
 """
 
 import pytest
-from core_builders import NOW, rules, scaler
 
 from podscaler.core import bounds
 from podscaler.core.emulation import V1_37
 from podscaler.core.history import EMPTY
 from podscaler.core.policies import Rates
 from podscaler.core.trace import Direction, Limits
+from podscaler.testing.decisions import NOW, rules, scaler
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ Source: spec/decision.md 3.2, 3.3, 14. Each metric is an External one whose valu
 """
 
 import pytest
-from core_builders import DOWN, NOW, external_metric, observed, resource, scaler, using, values
 
 from podscaler.core import combine
 from podscaler.core.combine import Combined
@@ -12,6 +11,7 @@ from podscaler.core.model import Answer, IncompleteObservation, Scale
 from podscaler.core.ratio import Tolerance
 from podscaler.core.settings import DEFAULT
 from podscaler.core.trace import Combination
+from podscaler.testing.decisions import DOWN, NOW, external_metric, observed, resource, scaler, using, values
 
 TOLERANCE = Tolerance(0.1, 0.1)
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from core_builders import (
+
+from podscaler.api import selectors
+from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.core.decision import Action, ErrorKind
+from podscaler.core.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.core.model import NO_KIND_MATCH, Failure
+from podscaler.core.neighbours import SelectorStore
+from podscaler.core.settings import Gates, Settings
+from podscaler.core.trace import Branch
+from podscaler.testing.decisions import (
     DOWN,
     NOW,
     NOW_TEXT,
@@ -28,15 +37,6 @@ from core_builders import (
     using,
     values,
 )
-
-from podscaler.api import selectors
-from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
-from podscaler.core.decision import Action, ErrorKind
-from podscaler.core.history import EMPTY, History, Recommendation, ScaleEvent
-from podscaler.core.model import NO_KIND_MATCH, Failure
-from podscaler.core.neighbours import SelectorStore
-from podscaler.core.settings import Gates, Settings
-from podscaler.core.trace import Branch
 
 ZERO_ON = conditions(ScaledToZero="True")
 GATE_OFF = Settings(gates=Gates(scale_to_zero=False))

@@ -4,13 +4,13 @@ Source: spec/decision.md 2 (step 9), 3.1, 3.3.
 """
 
 import pytest
-from core_builders import conditions, external_metric, observed, pods_metric, resource, scaler
 
 from podscaler.api import selectors
 from podscaler.core import demand
 from podscaler.core.demand import Demand
 from podscaler.core.model import Failure, Observation
 from podscaler.core.neighbours import SelectorStore
+from podscaler.testing.decisions import conditions, external_metric, observed, pods_metric, resource, scaler
 
 WRONG = {"matchExpressions": [{"key": "k", "operator": "Near"}]}
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from core_builders import NOW, NOW_TEXT
 
 from podscaler.api import autoscaling, instants, meta, pods
 from podscaler.core import intake
 from podscaler.core.emulation import V1_38
 from podscaler.core.model import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
+from podscaler.testing.decisions import NOW, NOW_TEXT
 
 
 def container(name: str = "app", restart: str | None = None, **requests: str) -> dict[str, Any]:

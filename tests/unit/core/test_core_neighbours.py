@@ -4,14 +4,14 @@ Source: spec/controller.md 1.
 """
 
 import pytest
-from core_builders import pod
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.api import selectors
 from podscaler.core.neighbours import Namespace, SelectorStore
+from podscaler.testing.decisions import labelled, pod
 
-FRONT = pod(labels={"app": "web", "tier": "front"})
+FRONT = labelled(pod(), {"app": "web", "tier": "front"})
 
 
 @pytest.mark.parametrize("text", ["app=web", "tier=front,app=web", "app", "app in (web,db)", "!gone", ""])
@@ -68,4 +68,4 @@ def test_same_as_asking_everyone(changes: list[tuple[str, str | None]], labels: 
             store.store(key, selectors.parse(text))
             known[key] = text
     expected = {key for key, text in known.items() if key != "ns/a" and selectors.parse(text).matches(labels)}
-    assert store.namespace("ns").sharing("ns/a", [pod(labels=labels)]) == expected
+    assert store.namespace("ns").sharing("ns/a", [labelled(pod(), labels)]) == expected

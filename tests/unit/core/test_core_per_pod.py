@@ -6,7 +6,13 @@ Source: spec/decision.md 6.3, 6.4, 14. Unless said otherwise each pod requests 1
 from collections.abc import Sequence
 
 import pytest
-from core_builders import (
+
+from podscaler.api.autoscaling import MetricValueStatus
+from podscaler.core import proposals
+from podscaler.core.model import IncompleteObservation, Pod, PodSamples
+from podscaler.core.proposals import Result
+from podscaler.core.trace import Outcome, PerPod
+from podscaler.testing.decisions import (
     DOWN,
     Json,
     metric_of,
@@ -18,12 +24,6 @@ from core_builders import (
     situation,
     values,
 )
-
-from podscaler.api.autoscaling import MetricValueStatus
-from podscaler.core import proposals
-from podscaler.core.model import IncompleteObservation, Pod, PodSamples
-from podscaler.core.proposals import Result
-from podscaler.core.trace import Outcome, PerPod
 
 I32_MIN = -(2**31)
 

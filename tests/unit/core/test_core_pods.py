@@ -6,11 +6,11 @@ Source: spec/decision.md 6.1. Seconds count from now; the CPU initialization per
 from typing import Any
 
 import pytest
-from core_builders import NOW, SECOND, pod, situation
 
 from podscaler.core import pods
 from podscaler.core.model import Sample
 from podscaler.core.trace import Group, PodRule, Unlisted
+from podscaler.testing.decisions import NOW, SECOND, pod, situation
 
 FRESH = Sample(100, NOW, 30 * SECOND)
 

@@ -4,13 +4,13 @@ Source: spec/decision.md 9.3, 10, 14; KEP-853. Events are written as (change, se
 """
 
 import pytest
-from core_builders import NOW, SECOND, Json, rules, scaler
 
 from podscaler.core import policies
 from podscaler.core.emulation import V1_37, V1_38, Emulation
 from podscaler.core.history import History, ScaleEvent
 from podscaler.core.policies import Allowance, Rates
 from podscaler.core.trace import PolicyBudget
+from podscaler.testing.decisions import NOW, SECOND, Json, rules, scaler
 
 I32_MAX = 2**31 - 1
 Ago = list[tuple[int, int]]

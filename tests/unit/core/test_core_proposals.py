@@ -4,7 +4,11 @@ Source: spec/decision.md 3.3, 4, 12.1, 12.4.
 """
 
 import pytest
-from core_builders import (
+
+from podscaler.core import proposals
+from podscaler.core.model import IncompleteObservation
+from podscaler.core.trace import MetricFailure, MetricStep
+from podscaler.testing.decisions import (
     DOWN,
     Json,
     container_resource,
@@ -16,10 +20,6 @@ from core_builders import (
     resource,
     situation,
 )
-
-from podscaler.core import proposals
-from podscaler.core.model import IncompleteObservation
-from podscaler.core.trace import MetricFailure, MetricStep
 
 LABELS = {"matchLabels": {"b": "2", "a": "1"}}
 SHOWN = "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{},}"

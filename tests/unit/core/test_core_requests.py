@@ -4,13 +4,13 @@ Source: spec/decision.md 6.2.
 """
 
 import pytest
-from core_builders import pod
 
 from podscaler.core import requests
 from podscaler.core.emulation import V1_38
 from podscaler.core.model import ContainerRequests, Pod, PodLevelRequests
 from podscaler.core.settings import DEFAULT, Gates, Settings
 from podscaler.core.situation import MetricError
+from podscaler.testing.decisions import pod
 
 TWO = Pod(
     "a",

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from core_builders import NOW, NOW_TEXT, SECOND
 
 from podscaler.api import instants, metrics
 from podscaler.core import samples
 from podscaler.core.model import PodSamples, Sample, Values
+from podscaler.testing.decisions import NOW, NOW_TEXT, SECOND
 
 
 def item(pod: str, *containers: dict[str, str], **rest: Any) -> dict[str, Any]:

@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 import pytest
-from core_builders import SECOND
 
 from podscaler.core import settings
 from podscaler.core.emulation import V1_37, V1_38
 from podscaler.core.settings import Gates, Settings
+from podscaler.testing.decisions import SECOND
 
 
 def test_defaults() -> None:

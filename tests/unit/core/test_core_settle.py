@@ -4,7 +4,12 @@ Source: spec/decision.md 2 (step 11), 10.
 """
 
 import pytest
-from core_builders import (
+
+from podscaler.core import settle
+from podscaler.core.decision import Action, Decision, Draft, ErrorKind
+from podscaler.core.history import History, ScaleEvent
+from podscaler.core.model import Failure
+from podscaler.testing.decisions import (
     NOW,
     SECOND,
     condition_rows,
@@ -18,11 +23,6 @@ from core_builders import (
     scaler,
     values,
 )
-
-from podscaler.core import settle
-from podscaler.core.decision import Action, Decision, Draft, ErrorKind
-from podscaler.core.history import History, ScaleEvent
-from podscaler.core.model import Failure
 
 LATER = NOW + 1500 * SECOND // 1000
 LATER_TEXT = "2026-01-01T00:00:01Z"

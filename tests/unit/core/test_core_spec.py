@@ -5,7 +5,6 @@ Source: spec/api.md 1.1, spec/decision.md 2, 5.
 
 import msgspec
 import pytest
-from core_builders import SECOND, external_metric, resource, rules, scaler
 
 from podscaler.api import autoscaling
 from podscaler.core import ratio, spec
@@ -13,6 +12,7 @@ from podscaler.core.metric_spec import ResourceMetric, Utilization
 from podscaler.core.ratio import Tolerance
 from podscaler.core.settings import DEFAULT, Settings
 from podscaler.core.spec import Policy, Rules
+from podscaler.testing.decisions import SECOND, external_metric, resource, rules, scaler
 
 
 def test_defaults_of_the_api() -> None:

@@ -4,12 +4,12 @@ Source: spec/decision.md 8, 9.1, 9.2; KEP-853. Recommendations are written as (r
 """
 
 import pytest
-from core_builders import NOW, SECOND, rules, scaler
 
 from podscaler.core import stabilization
 from podscaler.core.history import Recommendation
 from podscaler.core.settings import Settings
 from podscaler.core.stabilization import Stabilized
+from podscaler.testing.decisions import NOW, SECOND, rules, scaler
 
 Ago = list[tuple[int, float]]
 FLAG = Settings(downscale_stabilization_ns=300 * SECOND)

@@ -4,7 +4,6 @@ Source: spec/decision.md 3.1.
 """
 
 import pytest
-from core_builders import observed, pod, scaler
 
 from podscaler.api import selectors
 from podscaler.core import target_pods
@@ -13,8 +12,9 @@ from podscaler.core.neighbours import SelectorStore
 from podscaler.core.settings import DEFAULT, Gates, Settings
 from podscaler.core.target_pods import TargetPods
 from podscaler.core.trace import MetricFailure
+from podscaler.testing.decisions import labelled, observed, pod, scaler
 
-WEB = [pod("a"), pod("b", labels={"app": "db"}), pod("c")]
+WEB = [pod("a"), labelled(pod("b"), {"app": "db"}), pod("c")]
 
 
 def found(

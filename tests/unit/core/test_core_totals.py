@@ -4,7 +4,6 @@ Source: spec/decision.md 6.5 to 6.9, 14.
 """
 
 import pytest
-from core_builders import DOWN, Json, external_metric, metric_of, object_metric, pod, pods, situation, values
 
 from podscaler.api.autoscaling import MetricValueStatus
 from podscaler.core import proposals
@@ -12,6 +11,17 @@ from podscaler.core.emulation import V1_38
 from podscaler.core.model import Answer, IncompleteObservation, Pod, PodSamples
 from podscaler.core.proposals import Result
 from podscaler.core.settings import Settings
+from podscaler.testing.decisions import (
+    DOWN,
+    Json,
+    external_metric,
+    metric_of,
+    object_metric,
+    pod,
+    pods,
+    situation,
+    values,
+)
 
 I32_MIN = -(2**31)
 I32_MAX = 2**31 - 1

@@ -1,4 +1,8 @@
-"""Short ways to say autoscalers, pods and observations in tests of the decision core."""
+"""Short ways to say autoscalers, pods and observations in tests of decisions.
+
+Used by the tests of the decision core and by whoever tests what is built on it. Everything is at NOW unless said
+otherwise, each pod requests one CPU and is long ready.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -128,14 +132,13 @@ def pod(
     deleting: bool = False,
     started: int | None = -3600,
     changed: int = -3600,
-    labels: Mapping[str, str] | None = None,
     **requests_milli: int,
 ) -> Pod:
     """A pod with one container; started and changed are seconds from NOW."""
     requests = requests_milli or {"cpu": 1000}
     return Pod(
         name=name,
-        labels=labels or {"app": "web"},
+        labels={"app": "web"},
         phase=phase,
         is_deleting=deleting,
         started_at=None if started is None else NOW + started * SECOND,
@@ -144,6 +147,11 @@ def pod(
         containers=(ContainerRequests("app", requests),),
         requests_milli=requests,
     )
+
+
+def labelled(each: Pod, labels: Mapping[str, str]) -> Pod:
+    """The pod with other labels."""
+    return msgspec.structs.replace(each, labels=labels)
 
 
 def pods(count: int, **facts: Any) -> list[Pod]:

@@ -1,0 +1,56 @@
+"""The lines of recordings: what is written is read again."""
+
+import msgspec
+import pytest
+
+from podscaler.api import autoscaling, meta, metrics, pods, recording
+from podscaler.api.recording import Header, RecordingError
+
+TIME = "2026-01-01T00:00:00.123456Z"
+HPA = autoscaling.HorizontalPodAutoscaler(
+    "HorizontalPodAutoscaler",
+    "autoscaling/v2",
+    meta.ObjectMeta(name="web", namespace="ns", generation=3),
+    autoscaling.HorizontalPodAutoscalerSpec(max_replicas=5),
+    autoscaling.HorizontalPodAutoscalerStatus(desired_replicas=2),
+)
+SCALE = autoscaling.Scale("autoscaling/v1", spec=autoscaling.ScaleSpec(2))
+FAILURE = meta.Status("v1", status="Failure", message="no", reason="Conflict", code=409)
+POD = pods.Pod(pods.PodMeta("a", "ns"))
+
+
+def test_header_round_trip() -> None:
+    """A header that is written is read again."""
+    line = recording.header_line("1.37.0", {"horizontal-pod-autoscaler-tolerance": 0.2})
+    assert recording.read_header(line) == Header(1, "1.37.0", {"horizontal-pod-autoscaler-tolerance": 0.2})
+
+
+@pytest.mark.parametrize("scale", [SCALE, FAILURE], ids=["scale", "failure"])
+@pytest.mark.parametrize("updates", [(), (FAILURE, SCALE)], ids=["no attempts", "attempts"])
+def test_sync_round_trip(scale: autoscaling.Scale | meta.Status, updates: tuple[meta.Status, ...]) -> None:
+    """A sync that is written is read again, with answers of every kind."""
+    answers = (
+        metrics.PodMetricsList(items=(metrics.PodMetrics(metrics.NamedMeta("a", "ns")),)),
+        metrics.MetricValueList(items=(metrics.MetricValue(value="1"),)),
+        metrics.ExternalMetricValueList(items=(metrics.ExternalMetricValue(value="1"),)),
+        FAILURE,
+        None,
+    )
+    line = recording.read_line(recording.sync_line(TIME, HPA, scale, scale_update=updates, pods=[POD], answers=answers))
+    assert line.hpa is not None
+    spec = msgspec.json.decode(line.hpa.spec, type=autoscaling.HorizontalPodAutoscalerSpec)
+    read_pods = [msgspec.json.decode(raw, type=pods.Pod) for raw in line.pods or ()]
+    assert (line.time, line.hpa.metadata, spec, line.hpa.status) == (TIME, HPA.metadata, HPA.spec, HPA.status)
+    assert (line.scale, line.scale_update or (), read_pods, line.metrics) == (scale, updates, [POD], answers)
+
+
+def test_deleted_round_trip() -> None:
+    """The end of an autoscaler that is written is read again."""
+    line = recording.read_line(recording.deleted_line(TIME, "ns/web"))
+    assert (line.time, line.deleted, line.hpa) == (TIME, "ns/web", None)
+
+
+def test_errors_are_the_users() -> None:
+    """What cannot be read is a RecordingError, which is the user's to mend."""
+    with pytest.raises(RecordingError, match="truncated"):
+        recording.read_line(b"{")
