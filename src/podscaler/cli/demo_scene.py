@@ -82,7 +82,7 @@ class LoadShape:
     """
 
     seconds: float
-    rate: float = 7.0
+    rate: float = 10.0
 
     @property
     def begins_s(self) -> float:

@@ -59,7 +59,7 @@ class Stage:
             utilization_pct=_utilization_pct(status),
             replicas=deployment["spec"]["replicas"],
             ready=deployment.get("status", {}).get("readyReplicas", 0),
-            holding=_holding(status),
+            holding=_holding(status, deployment["spec"]["replicas"]),
         )
 
     async def new_rescales(self, *, at_s: float) -> list[Rescale]:
@@ -86,10 +86,11 @@ def _utilization_pct(status: dict[str, Any]) -> int | None:
     return None
 
 
-def _holding(status: dict[str, Any]) -> str:
+def _holding(status: dict[str, Any], replicas: int) -> str:
+    """Why nothing happens, in the autoscaler's words; a single pod that is kept is not worth a word."""
     for condition in status.get("conditions") or []:
-        if condition.get("reason") in STABILIZED or (
-            condition["type"] == "ScalingActive" and condition["status"] == "False"
-        ):
+        if condition["type"] == "ScalingActive" and condition["status"] == "False":
+            return str(condition.get("message", ""))
+        if condition.get("reason") in STABILIZED and replicas > 1:
             return str(condition.get("message", ""))
     return ""

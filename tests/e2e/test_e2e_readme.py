@@ -1,0 +1,47 @@
+"""The README's commands, run as they stand there."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Up
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("readme")]
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(language: str) -> list[str]:
+    """The README's code blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_the_walkthrough_of_the_readme_runs(up: Up, kubectl_present: None) -> None:
+    """Every command of the walkthrough succeeds, and the autoscaler has scaled up when it ends."""
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed on this machine")
+    (walkthrough,) = (block for block in blocks("sh") if "kubectl apply" in block)
+    env = {"KUBECONFIG": str(up.kubeconfig), "HOME": str(up.data_dir.parent), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["sh", "-e", "-c", walkthrough], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cpu resource utilization (percentage of request) above target" in done.stdout
+
+
+def test_the_targets_of_the_readme_exist() -> None:
+    """Each `make` command that the README names is one of the Makefile's."""
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z0-9]+)$", "\n".join(blocks("sh")), re.MULTILINE))
+    assert named == {"demo", "test"}
+    assert named <= targets
+
+
+def test_the_pages_of_the_readme_exist() -> None:
+    """Links lead to files of the project."""
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
