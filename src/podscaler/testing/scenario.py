@@ -1,0 +1,163 @@
+"""An autoscaler at work on a simulated target in virtual time, for tests that state a timeline as one literal list.
+
+Drives the decision core as a controller does: at the start and after each sync period, with status, history and the
+selector carried from sync to sync. There is no API and no process, so a simulated day takes well under a second.
+
+Example: one pod, a load of 610m against a target of half of the requested 200m::
+
+    target = Target(1, start=scenario.START, containers={"app": {"cpu": 200}})
+    world = Scenario(autoscaler, target, meters.shared({0: 0, 60: 610}))
+    assert world.run(90) == [(60, 4, "cpu ... above target"), (75, 7, "cpu ... above target")]
+"""
+
+from typing import NamedTuple
+
+from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.clock import NANOSECONDS
+from podscaler.core import decide, history
+from podscaler.core import settings as core_settings
+from podscaler.core.decision import Decision, Event
+from podscaler.core.model import Observation
+from podscaler.core.neighbours import SelectorStore
+from podscaler.core.settings import Settings
+from podscaler.core.spec import Spec
+from podscaler.testing.scenario_meters import Look, Meter
+from podscaler.testing.scenario_target import Target
+
+START = 1_767_225_600 * NANOSECONDS
+"""2026-01-01T00:00:00Z: second 0 of every scenario."""
+
+
+class Rescale(NamedTuple):
+    """One row of a timeline: at which second the target got how many replicas, and why."""
+
+    at_s: float
+    replicas: int
+    reason: str
+
+
+class Change(NamedTuple):
+    """A condition that became another one: at which second, its status and its reason."""
+
+    at_s: float
+    status: str
+    reason: str
+
+
+class Sync(NamedTuple):
+    """One sync: at which second, how many replicas there were, and what was decided."""
+
+    at_s: float
+    replicas: int
+    decision: Decision
+
+
+class Scenario:
+    """A world with one autoscaler.
+
+    Args:
+        autoscaler: its spec, read.
+        target: what it scales.
+        meters: what the metrics APIs answer, one for each entry of the spec's metrics.
+        settings: the controller's.
+        sync_period_s: the time from one sync to the next.
+        selectors: shared between scenarios whose autoscalers are neighbours.
+    """
+
+    def __init__(
+        self,
+        autoscaler: Spec,
+        target: Target,
+        *meters: Meter,
+        settings: Settings = core_settings.DEFAULT,
+        sync_period_s: float = 15,
+        selectors: SelectorStore | None = None,
+    ) -> None:
+        self.autoscaler = autoscaler
+        self.target = target
+        self.meters = meters
+        self.settings = settings
+        self.status = HorizontalPodAutoscalerStatus()
+        self.history = history.EMPTY
+        self.syncs: list[Sync] = []
+        self._sync_period_s = sync_period_s
+        self._selectors = SelectorStore() if selectors is None else selectors
+        self._next_at_s: float = 0
+        self._generation = 1
+
+    @property
+    def at_s(self) -> float:
+        """The second of the last sync."""
+        return self.syncs[-1].at_s if self.syncs else 0
+
+    @property
+    def last(self) -> Decision:
+        """What the last sync decided."""
+        return self.syncs[-1].decision
+
+    @property
+    def timeline(self) -> list[Rescale]:
+        """Every change of the target by the autoscaler."""
+        return [
+            Rescale(sync.at_s, sync.decision.replicas, sync.decision.trace.reason)
+            for sync in self.syncs
+            if sync.decision.replicas is not None
+        ]
+
+    @property
+    def events(self) -> list[Event]:
+        """All events, in order."""
+        return [event for sync in self.syncs for event in sync.decision.events]
+
+    def run(self, until_s: float) -> list[Rescale]:
+        """The timeline after all syncs up to that second, the one at it included."""
+        while self._next_at_s <= until_s:
+            self._sync(self._next_at_s)
+            self._next_at_s += self._sync_period_s
+        return self.timeline
+
+    def scale_by_hand(self, replicas: int) -> None:
+        """Somebody else resizes the target just after the last sync."""
+        self.target.resize(replicas, self._instant(self.at_s))
+
+    def change(self, autoscaler: Spec, *meters: Meter) -> None:
+        """Somebody edits the autoscaler just after the last sync; without meters the old ones stay."""
+        self.autoscaler = autoscaler
+        self.meters = meters or self.meters
+        self._generation += 1
+
+    def condition_changes(self, condition_type: str) -> list[Change]:
+        """Each sync in which a condition's status or reason is not that of the sync before."""
+        changes: list[Change] = []
+        for sync in self.syncs:
+            for each in sync.decision.status.conditions or ():
+                change = Change(sync.at_s, each.status, each.reason)
+                if each.type == condition_type and (not changes or changes[-1][1:] != change[1:]):
+                    changes.append(change)
+        return changes
+
+    def _instant(self, at_s: float) -> int:
+        return START + round(at_s * NANOSECONDS)
+
+    def _sync(self, at_s: float) -> None:
+        now = self._instant(at_s)
+        replicas = self.target.replicas
+        decision = decide.decide(self.autoscaler, self._observation(at_s), self.history, now, self.settings)
+        self.status, self.history = decision.status, decision.history
+        if decision.selector is not None:
+            self._selectors.store(self.autoscaler.key, decision.selector)
+        if decision.replicas is not None:
+            self.target.resize(decision.replicas, now)
+        self.syncs.append(Sync(at_s, replicas, decision))
+
+    def _observation(self, at_s: float) -> Observation:
+        now = self._instant(at_s)
+        look = Look(at_s, now, self.target)
+        return Observation(
+            scale=self.target.scale(),
+            status=self.status,
+            generation=self._generation,
+            pods=self.target.facts(now),
+            metrics=tuple(meter(look) for meter in self.meters),
+            neighbours=self._selectors.namespace(self.autoscaler.namespace),
+        )

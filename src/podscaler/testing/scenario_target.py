@@ -1,0 +1,110 @@
+"""The target of a simulated autoscaler: pods that start, get ready after a while, and share a load.
+
+Used through `podscaler.testing.scenario`.
+
+Invariants: resizing takes effect at once, new pods are running but not ready before their delay is over, and a smaller
+target loses pods that are not ready first, then the youngest.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from podscaler.clock import NANOSECONDS
+from podscaler.core.model import ContainerRequests, Pod, Scale
+
+LONG_AGO_S = 3600
+"""How long the first pods have been ready."""
+
+ONE_CPU: Mapping[str, Mapping[str, int]] = {"app": {"cpu": 1000}}
+"""One container that requests one CPU."""
+
+
+class ScenarioPod(msgspec.Struct):
+    """One pod; tests change it as the world would.
+
+    Attributes:
+        started_at: when it began to run.
+        ready_at: from when on it is ready; None for never.
+        reports: whether the metrics APIs know it.
+        containers: requests in thousandths by container and resource.
+    """
+
+    name: str
+    started_at: int
+    ready_at: int | None
+    containers: Mapping[str, Mapping[str, int]]
+    phase: str = "Running"
+    is_deleting: bool = False
+    reports: bool = True
+
+    def is_ready(self, now: int) -> bool:
+        """Whether its Ready condition is True."""
+        return self.phase == "Running" and self.ready_at is not None and self.ready_at <= now
+
+
+class Target:
+    """A workload that is scaled.
+
+    Args:
+        replicas: how many pods it has to begin with, all of them long ready.
+        start: the instant at which the scenario begins.
+        containers: requests in thousandths by container and resource, of every pod.
+        ready_after_s: how long a new pod takes to get ready.
+        name: of the workload; its pods have the label `app` with this value.
+    """
+
+    def __init__(
+        self,
+        replicas: int,
+        *,
+        start: int,
+        containers: Mapping[str, Mapping[str, int]] = ONE_CPU,
+        ready_after_s: float = 0,
+        name: str = "web",
+    ) -> None:
+        self.name = name
+        self.replicas = 0
+        self.containers = containers
+        self.pods: list[ScenarioPod] = []
+        self._ready_after_ns = 0
+        self._made = 0
+        self.resize(replicas, start - LONG_AGO_S * NANOSECONDS)
+        self._ready_after_ns = round(ready_after_s * NANOSECONDS)
+
+    def resize(self, replicas: int, now: int) -> None:
+        """Have that many pods."""
+        self.replicas = replicas
+        self.pods.sort(key=lambda pod: (not pod.is_ready(now), pod.started_at))
+        del self.pods[replicas:]
+        while len(self.pods) < replicas:
+            ready_at = now + self._ready_after_ns
+            self.pods.append(ScenarioPod(f"{self.name}-{self._made}", now, ready_at, self.containers))
+            self._made += 1
+
+    def serving(self, now: int) -> list[ScenarioPod]:
+        """The pods that do the work."""
+        return [pod for pod in self.pods if pod.is_ready(now) and not pod.is_deleting]
+
+    def scale(self) -> Scale:
+        """The scale subresource."""
+        return Scale(self.replicas, len(self.pods), f"app={self.name}")
+
+    def facts(self, now: int) -> tuple[Pod, ...]:
+        """The pods as the autoscaler sees them."""
+        return tuple(_facts(pod, self.name, now) for pod in self.pods)
+
+
+def _facts(pod: ScenarioPod, label: str, now: int) -> Pod:
+    containers = tuple(ContainerRequests(name, requests) for name, requests in pod.containers.items())
+    is_ready = pod.is_ready(now)
+    return Pod(
+        name=pod.name,
+        labels={"app": label},
+        phase=pod.phase,
+        is_deleting=pod.is_deleting,
+        started_at=pod.started_at,
+        ready=str(is_ready),
+        ready_changed_at=pod.ready_at if is_ready and pod.ready_at is not None else pod.started_at,
+        containers=containers,
+    )
