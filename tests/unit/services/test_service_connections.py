@@ -358,3 +358,21 @@ def test_a_low_port_moves_up(monkeypatch):
         listener.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "expected"),
+    [
+        pytest.param(1024, 4096, (4096, 1920), id="raised to the hard limit"),
+        pytest.param(1024, 1 << 20, (65536, 32640), id="not without end"),
+        pytest.param(1 << 20, 1 << 20, (1 << 20, 524160), id="never lowered"),
+        pytest.param(64, 64, (64, 16), id="a few connections at least"),
+    ],
+)
+def test_how_many_connections_there_may_be(monkeypatch, soft, hard, expected):
+    """Two open files each; the soft limit is raised as far as it may be."""
+    limits = [(soft, hard)]
+    monkeypatch.setattr(listening.resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(listening.resource, "setrlimit", lambda _, new: limits.append(new))
+    allowed = listening.raise_connection_limit()
+    assert (limits[-1][0], allowed) == expected

@@ -340,6 +340,20 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
         assert ("PortMoved", text) in world.events()
 
 
+async def test_ports_that_are_not_served_are_told_once(world):
+    """Only TCP is proxied."""
+    async with proxying(world):
+        dns = [{"name": "dns", "port": 53000, "protocol": "UDP"}, {"name": "tcp", "port": 53000, "protocol": "TCP"}]
+        await world.make_service(ports=dns)
+        await world.pass_time()
+        await world.registry.mutate(SERVICES, "default", "web", lambda one: one["metadata"].update(labels={"a": "b"}))
+        await world.pass_time()
+        text = "only TCP is served on clusterIPs, not 53000/UDP: reach the pods directly"
+        assert [(event["reason"], event["message"], event["count"]) for event in world.registry.list("events")] == [
+            ("ProtocolNotServed", text, 1)
+        ]
+
+
 async def test_all_controllers_together(world):
     """From a bare registry to a cluster: the Service `kubernetes` leads to the API server."""
     async with answering(b"the API server") as server:

@@ -22,7 +22,7 @@ from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.services.balancer import Address
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpointslices import EndpointSlices
-from podscaler.controlplane.services.listening import connection_limit
+from podscaler.controlplane.services.listening import raise_connection_limit
 from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.workloads.deployment import Deployments
 from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
@@ -86,7 +86,7 @@ class Controllers:
         self._clock = clock
         self._facts = facts
         self._enabled = frozenset(enabled)
-        self._proxy = ServiceProxy(registry, clock, limit=connection_limit())
+        self._proxy = ServiceProxy(registry, clock, limit=raise_connection_limit())
 
     async def run(self) -> None:
         """Run all that are enabled until cancelled; connections through Services are reset then."""

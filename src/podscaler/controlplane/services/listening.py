@@ -8,6 +8,7 @@ annotation.
 """
 
 import asyncio
+import contextlib
 import logging
 import resource
 from dataclasses import dataclass
@@ -21,16 +22,25 @@ LOW_PORT_OFFSET = 20_000
 LOW_PORTS = range(1, 1024)
 RESERVED_FILES = 256
 """Open files that proxied connections leave to everything else in this process."""
+WANTED_FILES = 65_536
 
 _log = logging.getLogger(__name__)
 
 
-def connection_limit() -> int:
-    """How many connections may be proxied at once: two open files each, within the limit of this process."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return 1 << 20
-    return max((soft - RESERVED_FILES) // 2, 16)
+def raise_connection_limit() -> int:
+    """How many connections may be proxied at once: two open files each, within the limit of this process.
+
+    The soft limit of open files is raised first as far as the hard one allows, to `WANTED_FILES` at most; the processes
+    of pods inherit it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, WANTED_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):  # some systems have a lower limit of their own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    return max((files - RESERVED_FILES) // 2, 16)
 
 
 class Connections:

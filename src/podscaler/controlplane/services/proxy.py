@@ -38,7 +38,7 @@ class ServiceProxy:
     """See the module. Keys are namespace and name of Services.
 
     Args:
-        limit: how many connections may be open at once (`listening.connection_limit`).
+        limit: how many connections may be open at once (`listening.raise_connection_limit`).
     """
 
     name = "service-proxy"
@@ -50,6 +50,7 @@ class ServiceProxy:
         self._connections = Connections(limit)
         self._listeners: dict[Key, dict[Address, Listener]] = {}
         self._draining: dict[Key, str] = {}
+        self._told: dict[Key, str] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, slices, and pods for their deletion."""
@@ -72,6 +73,7 @@ class ServiceProxy:
         listeners = self._listeners.setdefault(key, {})
         for address in listeners.keys() - wanted.keys():
             listeners.pop(address).close()
+        self._tell_unserved(key, service)
         if service is None or not wanted:
             self._listeners.pop(key, None)
             return None
@@ -97,6 +99,17 @@ class ServiceProxy:
                 listener.close()
         self._listeners.clear()
         self._connections.abort_all()
+
+    def _tell_unserved(self, key: Key, service: Object | None) -> None:
+        """Say once which ports of a Service have a protocol that is not proxied."""
+        unserved = ", ".join(_unserved(service)) if service else ""
+        if service is not None and unserved and self._told.get(key) != unserved:
+            message = f"only TCP is served on clusterIPs, not {unserved}: reach the pods directly"
+            self._events.event(service, "Warning", "ProtocolNotServed", message)
+        if unserved:
+            self._told[key] = unserved
+        else:
+            self._told.pop(key, None)
 
     def _of_service(self, change: Change) -> Iterable[Key]:
         return [selection.key_of(change.object)]
@@ -132,7 +145,7 @@ class ServiceProxy:
         ready: list[Address] = []
         draining: list[Address] = []
         for one in found:
-            number = _number(one, port_name)
+            number = None if one["addressType"] == "FQDN" else _number(one, port_name)
             for endpoint in (one.get("endpoints") or []) if number is not None else []:
                 conditions = endpoint.get("conditions") or {}
                 address = endpoint["addresses"][0], number or 0
@@ -180,6 +193,14 @@ def _addresses(service: Object) -> dict[Address, str]:
         return {}
     tcp = (port for port in spec.get("ports") or [] if port.get("protocol", "TCP") == "TCP")
     return {(host, port["port"]): port.get("name") or "" for port in tcp}
+
+
+def _unserved(service: Object) -> list[str]:
+    spec = service["spec"]
+    if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
+        return []
+    ports = spec.get("ports") or []
+    return [f"{port['port']}/{port['protocol']}" for port in ports if port.get("protocol", "TCP") != "TCP"]
 
 
 def _number(one: Object, port_name: str) -> int | None:
