@@ -272,9 +272,9 @@ def limited(trace: Json, wanted: int, conditions: Conditions) -> int:
         top = int(max(2.0 * current, 4.0)) if 2.0 * current < 2**31 else -(2**31)
         result, reason = between(trace, wanted, trace["minReplicas"], top)
     elif wanted > current:
-        result, reason = between(trace, wanted, None, max(current, allowance(step, current, "Up")))
+        result, reason = between(trace, wanted, None, max(current, allowance(trace, "Up")))
     elif wanted < current:
-        bottom = min(current, allowance(step, current, "Down"))
+        bottom = min(current, allowance(trace, "Down"))
         lowest, why = (
             (bottom, "ScaleDownLimit") if trace["minReplicas"] < bottom else (trace["minReplicas"], "TooFewReplicas")
         )
@@ -294,23 +294,33 @@ def between(trace: Json, wanted: int, lowest: int | None, top: int) -> tuple[int
     return (highest, why) if wanted > highest else (wanted, "DesiredWithinRange")
 
 
-def allowance(step: Json, current: int, direction: str) -> int:
+def allowance(trace: Json, direction: str) -> int:
     """How far the policies allow to go."""
+    step, current = trace["limits"], trace["currentReplicas"]
     assert step["direction"] == direction
     if step["selectPolicy"] == "Disabled":
         return current
     sign = 1 if direction == "Up" else -1
     limits = []
     for policy in step["policies"]:
-        start = signed(current - policy["added"] + policy["removed"], 32)
+        cutoff = trace["now"] - policy["periodNs"]
+        added = changed(step.get("scaleUps", []), cutoff)
+        removed = changed(step.get("scaleDowns", []), cutoff)
+        start = signed(current - added + removed, 32)
         if policy["type"] == "Pods":
             limit = signed(start + sign * policy["value"], 32)
         else:
             scaled = start * (1.0 + sign * policy["value"] / 100.0)
             limit = up32(scaled) if sign > 0 else int(scaled)
-        assert (policy["start"], policy["limit"], policy["remaining"]) == (start, limit, sign * (limit - current))
+        assert (policy["added"], policy["removed"], policy["start"]) == (added, removed, start)
+        assert (policy["limit"], policy["remaining"]) == (limit, sign * (limit - current))
         limits.append(limit)
     return min(limits) if (step["selectPolicy"] == "Min") == (sign > 0) else max(limits)
+
+
+def changed(events: list[Json], cutoff: int) -> int:
+    """What was changed after an instant."""
+    return signed(sum(event["change"] for event in events if event["at"] > cutoff), 32)
 
 
 def write(trace: Json, desired: int, conditions: Conditions) -> int | None:

@@ -1,0 +1,88 @@
+"""The explanation of one decision: the sentence, what can be done, and the steps, as data and as text.
+
+`podscaler explain` and the dashboard call `explain`, and print the result as JSON or with `text`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.autoscaling import Condition
+from podscaler.core.decision import Decision, Event
+from podscaler.core.explanation import advice, outlook, sentence, steps, verdict
+from podscaler.core.explanation.line import Section
+from podscaler.core.explanation.outlook import Outlook
+from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.verdict import Verdict
+from podscaler.core.trace import Step, Trace
+
+
+class Explanation(Step, frozen=True, gc=False):
+    """See the module.
+
+    Attributes:
+        autoscaler: `namespace/name`.
+        at: the instant of the decision.
+        summary: one sentence, with its full stop.
+        next_change: the earliest change where the count is held back, else None.
+        advice: what can be done, most important first.
+        steps: what was read and computed, in order.
+        trace: all of it as data.
+    """
+
+    autoscaler: str
+    at: int
+    source: Source
+    summary: str
+    verdict: Verdict
+    next_change: Outlook | None
+    advice: tuple[str, ...]
+    steps: tuple[Section, ...]
+    trace: Trace
+
+
+def explain(
+    trace: Trace,
+    source: Source = Source.RECORDING,
+    *,
+    conditions: Sequence[Condition] = (),
+    events: Sequence[Event] = (),
+) -> Explanation:
+    """The explanation of a decision.
+
+    Args:
+        conditions, events: what the decision said, where that is known.
+    """
+    ended = verdict.of(trace)
+    change = outlook.of(trace) if source.has_history else None
+    return Explanation(
+        autoscaler=trace.autoscaler,
+        at=trace.now,
+        source=source,
+        summary=f"{sentence.of(trace, ended, change, source)}.",
+        verdict=ended,
+        next_change=change,
+        advice=advice.of(trace, ended),
+        steps=steps.of(trace, source, conditions, events),
+        trace=trace,
+    )
+
+
+def of_decision(decision: Decision, source: Source = Source.RECORDING) -> Explanation:
+    """The explanation of a decision that is at hand."""
+    return explain(decision.trace, source, conditions=decision.status.conditions or (), events=decision.events)
+
+
+def text(explanation: Explanation) -> str:
+    """All of an explanation as lines of text: the sentence first, then advice, then the steps."""
+    return "\n".join(_lines(explanation))
+
+
+def _lines(explanation: Explanation) -> Iterable[str]:
+    yield explanation.summary
+    for each in explanation.advice:
+        yield f"To do: {each}."
+    for section in explanation.steps:
+        yield ""
+        yield section.title
+        width = max((len(line.label) for line in section.lines), default=0)
+        for line in section.lines:
+            yield f"  {line.label:<{width}}  {line.text}"

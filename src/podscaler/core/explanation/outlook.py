@@ -1,0 +1,136 @@
+"""When a count that is held back may change next, if the metrics go on asking for the same.
+
+Called for the sentence. Theory of operation: the trace holds what the next syncs will remember (recommendations, changes
+and their instants), and how far back windows and periods reach. The instants at which something drops out of one of
+them are the only ones at which the outcome can change, so the very same stages of the decision are run for these, in
+order, until one of them comes to another count.
+
+What is found is the earliest instant; the controller acts at its first sync after it. Where stabilization left nothing
+to do, the policies were not looked at and are not in the trace: what they will say then is not known.
+
+Source: spec/decision.md 8 to 10.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from podscaler.core import bounds, emulation, stabilization
+from podscaler.core.history import History, Recommendation, ScaleEvent
+from podscaler.core.policies import Rates
+from podscaler.core.settings import Settings
+from podscaler.core.spec import Behavior, Policy, Rules, Spec
+from podscaler.core.trace import Direction, Limits, Stabilization, Step, Trace
+
+NEXT_SYNC_NS = 1
+"""Stands for the next sync, whenever that is."""
+
+
+class Outlook(Step, frozen=True, gc=False):
+    """The earliest change.
+
+    Attributes:
+        at: when; the instant of the decision itself stands for its next sync.
+        replicas: what the count can be then.
+    """
+
+    at: int
+    replicas: int
+
+
+def of(trace: Trace) -> Outlook | None:
+    """The earliest change of a count that is held back; None where it is not, or where time alone changes nothing."""
+    step, limits = trace.stabilization, trace.limits
+    if step is None or limits is None or trace.is_lifted or limits.result == step.proposal:
+        return None
+    future = _Future(trace, step, limits)
+    for at in sorted({trace.now + NEXT_SYNC_NS, *future.instants()}):
+        replicas = future.replicas(at)
+        if replicas != future.current:
+            return Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
+    return None
+
+
+class _Future:
+    """What the following syncs would decide."""
+
+    def __init__(self, trace: Trace, step: Stabilization, limits: Limits) -> None:
+        self._trace = trace
+        self._step = step
+        self._limits = limits
+        self._down_window_ns = trace.now - step.down_cutoff
+        self._up_window_ns = 0 if step.up_cutoff is None else trace.now - step.up_cutoff
+        self._has_behavior = step.up_cutoff is not None
+        self._recommendations = (*step.recommendations, Recommendation(step.proposal, trace.now))
+        self._history = _history_after(trace, limits)
+        self._spec = _spec(trace, limits)
+        is_written = trace.write is not None and not trace.write.error
+        self.current = limits.result if is_written else trace.current_replicas or 0
+
+    def instants(self) -> Iterable[int]:
+        """When something drops out of a window or a period, from now on."""
+        for recommendation in self._step.recommendations:
+            for window_ns in (self._down_window_ns, self._up_window_ns):
+                yield from self._later(recommendation.at + window_ns + (not self._has_behavior))
+        for event in (*self._history.scale_ups, *self._history.scale_downs):
+            for policy in self._limits.policies:
+                yield from self._later(event.at + policy.period_ns)
+
+    def _later(self, at: int) -> Iterable[int]:
+        if at > self._trace.now:
+            yield at
+
+    def replicas(self, at: int) -> int:
+        """The count that a sync at `at` would come to."""
+        if self._spec.behavior is None:
+            flags = Settings(downscale_stabilization_ns=self._down_window_ns)
+            stabilized = stabilization.by_flag(self._recommendations, self._step.proposal, at, flags)
+            return bounds.without_behavior(self._spec, stabilized.step.result, self.current).result
+        windows_ns = (self._down_window_ns, self._up_window_ns)
+        stabilized = stabilization.by_behavior(
+            self._recommendations, self._step.proposal, self.current, now=at, windows_ns=windows_ns
+        )
+        return self._limited(self._spec.behavior, stabilized.step.result, at)
+
+    def _limited(self, behavior: Behavior, wanted: int, at: int) -> int:
+        if self._limits.direction is Direction.UNCHANGED:
+            return min(max(wanted, self._trace.min_replicas), self._trace.max_replicas)
+        rates = Rates(behavior, self._history, at, emulation.VERSIONS[self._trace.version])
+        return bounds.with_behavior(self._spec, rates, wanted, self.current).result
+
+
+def _history_after(trace: Trace, limits: Limits) -> History:
+    """The changes that the next sync will remember."""
+    ups, downs = limits.scale_ups, limits.scale_downs
+    if trace.write is not None and not trace.write.error:
+        change = limits.result - (trace.current_replicas or 0)
+        event = ScaleEvent(abs(change), trace.write.at)
+        ups, downs = ((*ups, event), downs) if change > 0 else (ups, (*downs, event))
+    return History(scale_ups=ups, scale_downs=downs)
+
+
+def _spec(trace: Trace, limits: Limits) -> Spec:
+    """The part of the spec that limits look at, as far as the trace has it."""
+    policies = tuple(Policy(each.type, each.value, each.period_ns) for each in limits.policies)
+    rules = Rules(None, limits.select_policy, policies, None, 0)
+    has_behavior = trace.stabilization is not None and trace.stabilization.up_cutoff is not None
+    return msgspec.structs.replace(
+        _NO_SPEC,
+        min_replicas=trace.min_replicas,
+        max_replicas=trace.max_replicas,
+        behavior=Behavior(rules, rules) if has_behavior else None,
+    )
+
+
+_NO_SPEC = Spec(
+    key="",
+    namespace="",
+    name="",
+    reference="",
+    target_fault="",
+    min_replicas=0,
+    max_replicas=0,
+    metrics=(),
+    scales_on_others=False,
+    behavior=None,
+)

@@ -1,0 +1,167 @@
+"""A decision in one sentence that somebody who was woken by an alert understands.
+
+Called by `explained`. The form: who, what happens to the count, why; until when.
+"""
+
+from collections.abc import Callable
+
+from podscaler.api.autoscaling import Condition
+from podscaler.core.conditions import ABLE_TO_SCALE, SCALING_LIMITED
+from podscaler.core.explanation import holds, metric_words, wording
+from podscaler.core.explanation.outlook import Outlook
+from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.verdict import RATE_REASONS, Ending, Verdict
+from podscaler.core.trace import Branch, MetricStep, Trace
+
+_HELD_BACK = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})
+
+
+def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) -> str:
+    """The sentence, without a full stop at its end."""
+    if verdict.write_error:
+        return (
+            f"{trace.autoscaler} wants to go from {verdict.current} to {verdict.desired} but stays at "
+            f"{verdict.current}: the scale could not be written: {verdict.write_error}"
+        )
+    if not source.has_history and verdict.wanted != verdict.current and trace.limits is not None:
+        return _without_history(trace, verdict)
+    text = _WRITERS.get(verdict.ending, _held)(trace, verdict, source)
+    return f"{text}{_partial_failure(trace, verdict)}{_until(trace, verdict, outlook)}"
+
+
+def _no_scale(trace: Trace, verdict: Verdict, source: Source) -> str:
+    del verdict, source
+    return f"{trace.autoscaler} can do nothing: the scale of its target cannot be read: {trace.scale_failure}"
+
+
+def _paused(trace: Trace, verdict: Verdict, source: Source) -> str:
+    del verdict, source
+    if trace.zero is not None and trace.zero.was_scaled_to_zero:
+        return f"{trace.autoscaler} stays at 0: no metric of type Object or External is there to wake its target"
+    return (
+        f"{trace.autoscaler} is paused: its target has 0 replicas, and it was not this autoscaler that scaled it there"
+    )
+
+
+def _out_of_bounds(trace: Trace, verdict: Verdict, source: Source) -> str:
+    bound = (
+        f"maxReplicas is {trace.max_replicas}"
+        if trace.branch is Branch.ABOVE_MAXIMUM
+        else f"minReplicas is {trace.min_replicas}"
+    )
+    return f"{trace.autoscaler} {moves(verdict, source)}: {bound}, whatever the metrics say"
+
+
+def _no_pods(trace: Trace, verdict: Verdict, source: Source) -> str:
+    del source
+    failure = trace.selection.failure if trace.selection else None
+    text = failure.message if failure else trace.error
+    return f"{trace.autoscaler} stays at {verdict.current}: its pods cannot be told: {text}"
+
+
+def _no_metrics(trace: Trace, verdict: Verdict, source: Source) -> str:
+    del source
+    failed = [step for step in trace.metrics if step.failure is not None]
+    which = "its metric" if len(trace.metrics) == 1 else f"none of its {len(trace.metrics)} metrics"
+    can = "cannot" if len(trace.metrics) == 1 else "can"
+    return f"{trace.autoscaler} stays at {verdict.current}: {which} {can} be evaluated: {_failure(failed[0])}"
+
+
+def _no_scale_down(trace: Trace, verdict: Verdict, source: Source) -> str:
+    del source
+    failed = [step for step in trace.metrics if step.failure is not None]
+    count = f"{len(failed)} of its {len(trace.metrics)} metrics"
+    return (
+        f"{trace.autoscaler} wants {verdict.wanted}, stays at {verdict.current}: nothing is scaled down while {count} "
+        f"cannot be evaluated: {_failure(failed[0])}"
+    )
+
+
+def _failure(step: MetricStep) -> str:
+    return step.failure.message if step.failure else ""
+
+
+def _steady(trace: Trace, verdict: Verdict, source: Source) -> str:
+    del source
+    winner = _winner(trace)
+    if winner is None:
+        return f"{trace.autoscaler} stays at {verdict.current}"
+    why = metric_words.verdict(winner) or f"which comes to {verdict.current} again"
+    return f"{trace.autoscaler} stays at {verdict.current}: {metric_words.standing(winner)}, {why}{_rivals(trace)}"
+
+
+def _scaled(trace: Trace, verdict: Verdict, source: Source) -> str:
+    winner = _winner(trace)
+    why = f": {metric_words.standing(winner)}" if winner is not None else ""
+    return f"{trace.autoscaler} {moves(verdict, source)}{why}{_rivals(trace)}"
+
+
+def _held(trace: Trace, verdict: Verdict, source: Source) -> str:
+    reason = holds.reason(trace, verdict)
+    return f"{trace.autoscaler} wants {verdict.wanted}, {moves(verdict, source)}: {reason}"
+
+
+def moves(verdict: Verdict, source: Source) -> str:
+    """What becomes of the count: `goes from 3 to 5`, `stays at 3`."""
+    if not verdict.is_change:
+        return f"stays at {verdict.current}"
+    when = "" if source.is_done else " at its next sync"
+    return f"goes from {verdict.current} to {verdict.desired}{when}"
+
+
+def _without_history(trace: Trace, verdict: Verdict) -> str:
+    """What the metrics want, and what the status says about what is done about it."""
+    text = f"{trace.autoscaler} has {verdict.current}, and its metrics ask for {verdict.wanted}"
+    said = _last_word(trace)
+    held = f"; the controller's last word was {said.reason} ({said.message})" if said else ""
+    return f"{text}{held}; how long something holds it back is not known, because its history is not"
+
+
+def _last_word(trace: Trace) -> Condition | None:
+    """The condition in which the controller last said that it holds the count back."""
+    for each in trace.conditions_before:
+        if each.type == ABLE_TO_SCALE and each.reason in _HELD_BACK:
+            return each
+        if each.type == SCALING_LIMITED and each.status == "True" and each.reason in RATE_REASONS:
+            return each
+    return None
+
+
+def _winner(trace: Trace) -> MetricStep | None:
+    index = trace.combination.winner if trace.combination else None
+    return None if index is None else trace.metrics[index]
+
+
+def _rivals(trace: Trace) -> str:
+    return f" (the highest of {len(trace.metrics)} metrics)" if len(trace.metrics) > 1 else ""
+
+
+def _partial_failure(trace: Trace, verdict: Verdict) -> str:
+    """That metrics failed although a count could be concluded."""
+    if verdict.ending in (Ending.NO_METRICS, Ending.NO_SCALE_DOWN):
+        return ""
+    failed = [step for step in trace.metrics if step.failure is not None]
+    if not failed:
+        return ""
+    return f"; {len(failed)} of its {len(trace.metrics)} metrics cannot be evaluated: {_failure(failed[0])}"
+
+
+def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None) -> str:
+    if outlook is None:
+        return ""
+    kind = "next step" if verdict.is_change else "earliest change"
+    if outlook.at <= trace.now:
+        return f"; {kind} at the next sync, to {outlook.replicas}"
+    return f"; {kind} in {wording.wait(outlook.at - trace.now)}, to {outlook.replicas}"
+
+
+_WRITERS: dict[Ending, Callable[[Trace, Verdict, Source], str]] = {
+    Ending.NO_SCALE: _no_scale,
+    Ending.PAUSED: _paused,
+    Ending.OUT_OF_BOUNDS: _out_of_bounds,
+    Ending.NO_PODS: _no_pods,
+    Ending.NO_METRICS: _no_metrics,
+    Ending.NO_SCALE_DOWN: _no_scale_down,
+    Ending.STEADY: _steady,
+    Ending.SCALED: _scaled,
+}

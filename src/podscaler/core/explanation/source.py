@@ -1,0 +1,24 @@
+"""Where a trace came from, which decides how an explanation speaks of what follows from it."""
+
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """Where a trace came from."""
+
+    RECORDING = "Recording"
+    """It was recorded: what it says was done."""
+    CLUSTER = "Cluster"
+    """It was decided just now from what a cluster says; the controller does so at its next sync."""
+    CLUSTER_WITHOUT_HISTORY = "ClusterWithoutHistory"
+    """As CLUSTER, but what the controller remembers of earlier syncs is not known."""
+
+    @property
+    def has_history(self) -> bool:
+        """Whether windows and policies could be looked at."""
+        return self is not Source.CLUSTER_WITHOUT_HISTORY
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what was decided has been done."""
+        return self is Source.RECORDING

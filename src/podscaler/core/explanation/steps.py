@@ -1,0 +1,73 @@
+"""A decision step by step, with its numbers: what was read, each metric, the way to the count, what was said.
+
+Called by `explained`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api import instants
+from podscaler.api.autoscaling import Condition
+from podscaler.core.decision import Event
+from podscaler.core.explanation import limit_steps, metric_steps, wording
+from podscaler.core.explanation.line import Line, Section
+from podscaler.core.explanation.source import Source
+from podscaler.core.trace import Branch, Selection, Trace, ZeroRules
+
+
+def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Sequence[Event]) -> tuple[Section, ...]:
+    """All sections, in the order in which a sync goes."""
+    sections = [Section(_title(trace, source), tuple(_facts(trace)))]
+    sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
+    if trace.branch is not Branch.NO_SCALE:
+        sections.append(limit_steps.section(trace, source))
+    if said := tuple(_said(trace, conditions, events)):
+        sections.append(Section("Status and events", said))
+    return tuple(sections)
+
+
+def _title(trace: Trace, source: Source) -> str:
+    when = instants.text(trace.now)
+    verb = "Seen" if source.is_done else "Seen now,"
+    return f"{verb} at {when}, by the rules of Kubernetes {trace.version}"
+
+
+def _facts(trace: Trace) -> Iterable[Line]:
+    if trace.branch is Branch.NO_SCALE:
+        yield Line("scale", f"cannot be read: {trace.scale_failure}")
+        return
+    yield Line(
+        "scale", f"{wording.count(trace.current_replicas or 0, 'replica')} wanted, {trace.status_replicas} there"
+    )
+    yield Line("bounds", f"minReplicas {trace.min_replicas}, maxReplicas {trace.max_replicas}")
+    if trace.zero is not None and 0 in (trace.current_replicas, trace.min_replicas):
+        yield Line("zero", _zero(trace.zero))
+    if trace.branch is not Branch.METRICS:
+        yield Line("metrics", "not looked at")
+    if trace.selection is not None:
+        yield Line("pods", _pods(trace.selection))
+
+
+def _zero(zero: ZeroRules) -> str:
+    if not zero.is_enabled:
+        return "scaling to zero is switched off (HPAScaleToZero=false)"
+    by_us = "scaled there by this autoscaler" if zero.was_scaled_to_zero else "not scaled there by this autoscaler"
+    waking = "has" if zero.scales_on_others else "has no"
+    return f"{by_us}; it {waking} metric of type Object or External, which could wake the target"
+
+
+def _pods(selection: Selection) -> str:
+    picked = f"{selection.selector or 'no selector'} picks {wording.count(selection.pods, 'pod')}"
+    if selection.overlapping:
+        return f"{picked}, which {' and '.join(selection.overlapping)} scale too"
+    return picked if selection.failure is None else selection.failure.message
+
+
+def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[Event]) -> Iterable[Line]:
+    for condition in conditions:
+        is_new = condition.last_transition_time == instants.text(trace.now)
+        since = "from now on" if is_new else f"since {condition.last_transition_time}"
+        yield Line(condition.type, f"{condition.status}, {since}: {condition.reason}, {condition.message}")
+    for event in events:
+        yield Line("event", f"{event.type} {event.reason}: {event.message}")
+    if trace.error:
+        yield Line("error", trace.error)
