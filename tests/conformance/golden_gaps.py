@@ -6,7 +6,6 @@ Read by test_golden_rest and test_golden_kubectl, which fail for a case that is 
 CUSTOM_RESOURCES = "CustomResourceDefinition is not served yet"
 APPLY = "server-side apply is not served yet"
 MANAGED_FIELDS = "managedFields are not kept yet"
-ADDRESSES = "addresses of services are given out by a controller, which does not run here"
 DISCOVERY = (
     "the captured server has groups and paths that are not served yet (apiregistration, apiextensions, /metrics)"
 )
@@ -73,7 +72,6 @@ _CASES: dict[str, tuple[str, ...]] = {
         "scale:sts-scale-managed-fields",
         "update-hpa:managed-fields-create-update-status",
     ),
-    ADDRESSES: ("lists-watch:service-cluster-ip",),
     DISCOVERY: (
         "discovery:aggregated-apis-v2-only",
         "discovery:aggregated-no-peer",

@@ -1,4 +1,4 @@
-"""An API server with nothing but objects, in a thread of its own, for tests that talk to it from outside.
+"""An API server without node and controllers, in a thread of its own, for tests that talk to it from outside.
 
 Called by the replays of golden captures.
 """
@@ -14,9 +14,12 @@ from podscaler.api import catalog
 from podscaler.clock import SystemClock
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.registry import VirtualObjects
+from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store
 
 ADMIN_TOKEN = "admin-token"
@@ -40,9 +43,9 @@ def serving(
         served = [resource for resource in catalog.RESOURCES if resource.stored or resource.key in virtual]
         users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))})
         neighbours = Neighbours(virtual=virtual)
-        server = ApiServer(
-            Objects(store, stored), served, authenticator=users, tls=tls, clock=clock, neighbours=neighbours
-        )
+        objects = Objects(store, stored)
+        objects.give("services", ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200)).give)
+        server = ApiServer(objects, served, authenticator=users, tls=tls, clock=clock, neighbours=neighbours)
         ports.append(await server.start("127.0.0.1", 0))
         started.set()
         await asyncio.to_thread(stop.wait)

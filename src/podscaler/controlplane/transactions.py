@@ -49,10 +49,13 @@ class Transaction:
         self.events.append(Event(entry.revision, self.now_ns, entry, previous))
         return entry
 
-    def remove(self, entry: Entry) -> None:
-        """Remove the object of which `entry` is the newest version."""
-        if not self._dry_run:
-            self.events.append(Event(self._next_revision(), self.now_ns, None, entry))
+    def remove(self, entry: Entry) -> Entry:
+        """Remove the object of which `entry` is the newest version; returns it with the revision of its end."""
+        if self._dry_run:
+            return entry
+        event = Event(self._next_revision(), self.now_ns, None, entry)
+        self.events.append(event)
+        return event.departed()
 
     def _next_revision(self) -> int:
         self._revision += 1

@@ -25,7 +25,7 @@ Change = Callable[[Object], Object]
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a delete did: the last (or newest) version, and whether the object is gone or only marked."""
+    """What a delete did: the newest version (if gone, the last, as of its end), and whether the object is gone."""
 
     entry: Entry
     gone: bool
@@ -92,7 +92,7 @@ class Writer:
         if plan.marked is not None and not preparing.is_same(plan.marked, stored.decode()):
             newest = transaction.put(resource.storage_key, plan.marked)
         if plan.gone:
-            transaction.remove(newest)
+            newest = transaction.remove(newest)
         return Deleted(newest, plan.gone)
 
     def _get(self, transaction: Transaction, resource: Resource, key: str) -> Entry:

@@ -47,9 +47,11 @@ async def delete(objects: Objects, resource: str = GADGETS, **options: Any) -> D
 
 
 async def test_without_anything_that_holds_it_an_object_goes(objects: Objects) -> None:
-    """A delete removes; the answer is the last version, unmarked."""
+    """A delete removes; the answer is the last version, unmarked, as of its end."""
     made = await objects.create(GADGETS, obj("a"))
-    assert await delete(objects) == Deleted(made, gone=True)
+    done = await delete(objects)
+    assert (done.gone, done.entry.revision, objects.revision) == (True, made.revision + 1, made.revision + 1)
+    assert done.entry.body == made.body.replace(f'"{made.revision}"'.encode(), f'"{done.entry.revision}"'.encode())
     assert objects.find(GADGETS, "default", "a") is None
 
 
