@@ -14,7 +14,7 @@ from typing import Any
 
 PLACEHOLDER = re.compile(r"<(rv|uid|time|age|generated|ip|addr|object|nodePort|hash|continue)(?::(\d+))?>")
 SHAPES = {
-    "rv": r"\d+",
+    "rv": r"\d+(?: \(\d+\))?",
     "uid": r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
     "age": r"<unknown>|<invalid>|(?:\d+[ydhms])*",

@@ -64,6 +64,8 @@ class Replay:
         return ""
 
     def _run_step(self, step: dict[str, Any]) -> None:
+        if step.get("compactFirst"):
+            self._call({"method": "POST", "path": "/podscaler/compact"})
         request = self._filled(step["request"])
         by_name = step.get("compare") == "by-name"
         if request.get("watch"):

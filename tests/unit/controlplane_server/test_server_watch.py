@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from server_under_test import CONFIG_MAPS, Running, config_map, running_server
+from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, running_server
 
 from podscaler.controlplane.server import streams
 from podscaler.errors import StatusError
@@ -225,3 +225,12 @@ async def test_many_watchers(server: Running) -> None:
         answer.close()
     streams._Frames._encode = original  # type: ignore[method-assign]
     assert ({named(event) for event in events}, encoded) == ({("ADDED", "a")}, 1)
+
+
+async def test_compaction_is_for_those_who_may_do_everything(server: Running) -> None:
+    """The history is forgotten on request of a master, and of nobody else."""
+    await server.create(CONFIG_MAPS, config_map("a"))
+    refused = await server.request("POST", "/podscaler/compact", headers={"Authorization": f"Bearer {VIEWER_TOKEN}"})
+    done = await server.request("POST", "/podscaler/compact")
+    assert (refused.status, done.body) == (403, {"resourceVersion": str(server.objects.revision)})
+    assert (await server.get("/podscaler/compact")).status == 405

@@ -21,7 +21,7 @@ from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.registry import PodLogs, VirtualObjects
+from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.server import answers, negotiation, refusals, scales, special
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind, Kinds
@@ -55,11 +55,13 @@ class Neighbours:
         virtual: providers of objects that are not stored, by `Resource.key`.
         logs: where containers' logs are read.
         checks: health checks by name; each returns why it fails, or an empty text.
+        metrics: custom and external metrics.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
     logs: PodLogs | None = None
     checks: Mapping[str, Check] = field(default_factory=dict)
+    metrics: MetricApis | None = None
 
 
 NOBODY = Neighbours()
@@ -89,11 +91,13 @@ class ApiServer:
     ) -> None:
         records = tuple(resources)
         routes = Routes(records)
-        discovery = Discovery(routes, REVIEWS)
-        plane = Plane(objects, clock, _kinds(routes), neighbours.virtual, neighbours.logs, Shaper())
+        discovery = Discovery(routes, REVIEWS, neighbours.metrics)
+        plane = Plane(
+            objects, clock, _kinds(routes), neighbours.virtual, neighbours.logs, Shaper(), metrics=neighbours.metrics
+        )
         documents = partial(openapi.documents, records, [review.offer for review in REVIEWS])
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
-        pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks)
+        pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks, compact=objects.compact)
         self._streams = Streams()
         self._dispatcher = Dispatcher(plane, routes, pages=pages, streams=self._streams, authenticator=authenticator)
         self._tls = tls

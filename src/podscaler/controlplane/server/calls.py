@@ -10,7 +10,7 @@ from aiohttp import web
 
 from podscaler.clock import Clock
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.registry import PodLogs, VirtualObjects
+from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.negotiation import Form
 from podscaler.controlplane.server.paths import ResourcePath
@@ -28,6 +28,7 @@ class Plane:
         virtual: providers of objects that are not stored, by `Resource.key`.
         logs: where containers' logs are read, None where no pods run.
         shaper: makes bodies of answers.
+        metrics: who answers for custom and external metrics, None where nobody does.
     """
 
     objects: Objects
@@ -36,6 +37,7 @@ class Plane:
     virtual: Mapping[str, VirtualObjects]
     logs: PodLogs | None
     shaper: Shaper
+    metrics: MetricApis | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,45 +10,40 @@ kind empty where they are the resource's own.
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from podscaler.controlplane.registry import MetricApis
+from podscaler.controlplane.server import metric_apis
+from podscaler.controlplane.server.listed import Listed
 from podscaler.controlplane.server.reviews import Review
-from podscaler.controlplane.server.routes import Routes, Served, Subresource
+from podscaler.controlplane.server.routes import Routes, Served
 
 Document = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One resource of a group and version, as discovery tells it."""
-
-    name: str
-    singular: str
-    kind: str
-    namespaced: bool
-    verbs: tuple[str, ...]
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    stored_as: str = ""
-    subresources: tuple[Subresource, ...] = ()
-
-
 class Discovery:
-    """The documents for what `routes` and `reviews` serve."""
+    """The documents for what `routes`, `reviews` and the metrics APIs serve."""
 
-    def __init__(self, routes: Routes, reviews: Sequence[Review]) -> None:
+    def __init__(self, routes: Routes, reviews: Sequence[Review], metrics: MetricApis | None = None) -> None:
         self._routes = routes
         self._reviews = reviews
+        self._metrics = metrics
+        self._metric_groups = metrics.versions if metrics is not None else {}
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """Differs whenever the documents do."""
+        return self._routes.generation, self._metrics.generation if self._metrics is not None else 0
 
     @property
     def groups(self) -> list[str]:
         """The groups, without the core group, in the order of preference."""
-        return list(dict.fromkeys((*self._routes.groups, *(review.group for review in self._reviews))))
+        reviewed = (review.group for review in self._reviews)
+        return list(dict.fromkeys((*self._routes.groups, *reviewed, *self._metric_groups)))
 
     def versions(self, group: str) -> list[str]:
         """The versions of a group, preferred first; empty for a group that is not served."""
-        found = self._routes.versions(group)
+        found = self._routes.versions(group) + list(self._metric_groups.get(group, ()))
         if any(review.group == group for review in self._reviews) and "v1" not in found:
             found.append("v1")
         return found
@@ -105,6 +100,8 @@ class Discovery:
         found = [_listed_resource(served) for served in self._routes.resources(group, version)]
         if version == "v1":
             found += [_listed_review(review) for review in self._reviews if review.group == group]
+        if self._metrics is not None and metric_apis.serves(self._metrics, group, version):
+            found += metric_apis.listed(self._metrics, group)
         yield from sorted(found, key=lambda listed: listed.name)
 
 
@@ -146,7 +143,8 @@ def _plain_entries(listed: Listed) -> Iterator[Document]:
         entry["categories"] = listed.categories
     if listed.stored_as:
         entry["storageVersionHash"] = storage_version_hash(listed.stored_as)
-    yield entry
+    if listed.kind:
+        yield entry
     for part in listed.subresources:
         yield {
             "name": f"{listed.name}/{part.name}",

@@ -17,6 +17,7 @@ from podscaler.controlplane.server import (
     answers,
     bodies,
     deletes,
+    metric_apis,
     negotiation,
     patching,
     paths,
@@ -136,7 +137,10 @@ class Dispatcher:
         return Call(exchange.request, target, exchange.query, served, form, exchange.warnings)
 
     async def _without_record(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
-        """Paths of what is served but is no resource with a record: reviews and old bindings."""
+        """Paths of what is served but is no resource with a record: metrics, reviews and old bindings."""
+        metrics = self._plane.metrics
+        if metrics is not None and metric_apis.serves(metrics, target.group, target.version):
+            return await metric_apis.get(metrics, exchange.request, target, exchange.query)
         review = _REVIEWS.get((target.group, target.version, target.resource))
         if review is not None and not target.name and bool(target.namespace) == review.namespaced:
             return await self._review(exchange, review, user)
@@ -147,7 +151,7 @@ class Dispatcher:
             served = self._routes.find(pods)
             if served is not None:
                 return await special.bind(self._plane, self._call(exchange, pods, served))
-        known = (group for group, _, _ in _REVIEWS)
+        known = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
         if not self._routes.has_group(target.group) and target.group not in known:
             return answers.NOT_FOUND_PAGE
         raise refusals.no_such_path()

@@ -1,11 +1,14 @@
-"""Paths that are no resources: discovery, version, health, OpenAPI.
+"""Paths that are no resources: discovery, version, health, OpenAPI, and one of our own.
+
+`POST /podscaler/compact`, for those who may do everything, forgets the history as etcd's compaction does: tests of
+clients need it.
 
 Called by `app`. Documents are made when first asked for and kept, as bytes, until what is served changes.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -48,17 +51,25 @@ class Pages:
         discovery: the documents about it.
         openapi: the OpenAPI documents.
         checks: health checks by name.
+        compact: forgets the history of all objects; returns the oldest revision to resume from.
     """
 
     def __init__(
-        self, routes: Routes, discovery: Discovery, *, openapi: OpenApiPages, checks: Mapping[str, Check]
+        self,
+        routes: Routes,
+        discovery: Discovery,
+        *,
+        openapi: OpenApiPages,
+        checks: Mapping[str, Check],
+        compact: Callable[[], Awaitable[int]],
     ) -> None:
         self._routes = routes
         self._discovery = discovery
         self._openapi = openapi
         self._checks = checks
+        self._compact = compact
         self._documents: dict[tuple[str, ...], _Document] = {}
-        self._generation = routes.generation
+        self._generation = discovery.generation
 
     async def answer(self, request: web.BaseRequest, path: str, query: Query) -> Answer:
         """The answer for a path that is no resource's; a page that says 404 for one that is nothing.
@@ -79,6 +90,8 @@ class Pages:
                 if parts[1:] == ["v2"]:
                     return await self._openapi_v2(request)
                 return await self._openapi.answer(request, parts[1:]) or answers.NOT_FOUND_PAGE
+            case "podscaler" if parts[1:] == ["compact"]:
+                return await self._compacted(request)
             case "healthz" | "livez" | "readyz":
                 return health.answer(path, query, self._checks) or answers.NOT_FOUND_PAGE
             case _:
@@ -125,6 +138,11 @@ class Pages:
         form = negotiation.discovery_form(_accept(request), aggregates=False)
         return await _tagged(request, self._document(key, make), form)
 
+    async def _compacted(self, request: web.BaseRequest) -> Answer:
+        if request.method != "POST":
+            raise refusals.method_not_allowed()
+        return await answers.of({"resourceVersion": str(await self._compact())})
+
     async def _openapi_v2(self, request: web.BaseRequest) -> Answer:
         if openapi_v2.PROTOBUF_TYPE in _accept(request):
             body = await asyncio.to_thread(openapi_v2.protobuf_document, self._routes)
@@ -132,9 +150,10 @@ class Pages:
         return Answer(openapi_v2.json_document(self._routes))
 
     def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
-        if self._generation != self._routes.generation:
+        generation = self._discovery.generation
+        if self._generation != generation:
             self._documents.clear()
-            self._generation = self._routes.generation
+            self._generation = generation
         found = self._documents.get(key)
         if found is None:
             body = json_text.encode(make())
