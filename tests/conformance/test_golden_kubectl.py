@@ -21,7 +21,6 @@ KUBECTL = shutil.which("kubectl")
 AT_ONCE = 4
 
 pytestmark = [
-    pytest.mark.xdist_group("golden_kubectl"),
     pytest.mark.skipif(KUBECTL is None, reason="this machine has no kubectl"),
 ]
 

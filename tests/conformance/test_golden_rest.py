@@ -17,8 +17,6 @@ NOT_HERE = {"metrics"}
 AT_ONCE = 8
 """Cases are independent of each other; most of the time of those that watch is waiting."""
 
-pytestmark = pytest.mark.xdist_group("golden_rest")
-
 
 def _cases() -> dict[str, dict[str, Any]]:
     cases = {}

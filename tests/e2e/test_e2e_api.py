@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import Up, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("api")]
+pytestmark = [pytest.mark.e2e]
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Up, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("command-line")]
+pytestmark = [pytest.mark.e2e]
 
 
 def podscaler(*args: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import Up, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pods")]
+pytestmark = [pytest.mark.e2e]
 
 PODS = "/api/v1/namespaces/default/pods"
 SERVE = "import http.server as h,os;h.HTTPServer((os.environ['POD_IP'],8080),h.BaseHTTPRequestHandler).serve_forever()"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Up
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("readme")]
+pytestmark = [pytest.mark.e2e]
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import Up, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("workloads")]
+pytestmark = [pytest.mark.e2e]
 
 APPS = "/apis/apps/v1/namespaces/default"
 CORE = "/api/v1/namespaces/default"
