@@ -1,6 +1,6 @@
 """YAML as a Kubernetes API server reads it: the first document, turned into JSON data.
 
-Called by decoding for YAML bodies and files.
+Called by decoding for YAML bodies and files, and (`parse_texts`) for values that must stay as they were written.
 
 Rules: plain scalars are read as YAML 1.1 (`yes` is true, `0755` is octal), timestamps stay texts, keys become texts,
 merge keys (`<<`) are merged, a key that repeats is noted with its line and the last one counts. Anchors may not
@@ -11,6 +11,7 @@ Source: the behaviour of sigs.k8s.io/yaml (go-yaml v2 with libyaml's messages).
 
 import base64
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -53,6 +54,15 @@ class Document:
 
 def parse(body: bytes) -> Document:
     """The first document of a YAML text, None for an empty one. Raises DecodeError (`yaml: line 2: ...`)."""
+    return _parse(body, _scalar)
+
+
+def parse_texts(body: bytes) -> Document:
+    """As `parse`, with every scalar as the text that it is: `0.10` stays `0.10`, `yes` stays `yes`."""
+    return _parse(body, _text)
+
+
+def _parse(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
     try:
         node = _first_document(body)
     except yaml.MarkedYAMLError as error:
@@ -61,7 +71,7 @@ def parse(body: bytes) -> Document:
         raise DecodeError(f"yaml: {getattr(error, 'reason', error)}") from None
     if node is None:
         return Document(None)
-    builder = _Builder(len(body) + SPARE_NODES)
+    builder = _Builder(len(body) + SPARE_NODES, scalar)
     value = builder.value(node, 0)
     return Document(value, tuple(builder.duplicates))
 
@@ -133,9 +143,10 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 class _Builder:
     """Turns nodes into data."""
 
-    def __init__(self, max_nodes: int) -> None:
+    def __init__(self, max_nodes: int, scalar: Callable[[yaml.ScalarNode], Any]) -> None:
         self.duplicates: list[str] = []
         self.nodes_left = max_nodes
+        self.scalar = scalar
 
     def value(self, node: yaml.Node, depth: int) -> Any:
         self.count()
@@ -145,7 +156,7 @@ class _Builder:
             return self.mapping(node, depth)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, depth + 1) for item in node.value]
-        return _scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        return self.scalar(node) if isinstance(node, yaml.ScalarNode) else None
 
     def count(self) -> None:
         self.nodes_left -= 1
@@ -163,13 +174,21 @@ class _Builder:
             if key_node.tag == _PLAIN and key_node.value == "<<":
                 self.merge(out, seen, value_node, depth)
                 continue
-            key = _key(key_node)
+            key = self.key(key_node)
             identity = (key, key_node.tag == _PLAIN)
             if identity in seen:
                 line = _line(key_node)
                 self.duplicates.append(f"line {line}: key {quoting.quoted(key)} already set in map")
             seen[identity] = None
             out[key] = self.value(value_node, depth + 1)
+
+    def key(self, node: yaml.Node) -> str:
+        value = self.scalar(node) if isinstance(node, yaml.ScalarNode) else ()
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise DecodeError(f"yaml: line {_line(node)}: this key cannot be the name of a field")
 
     def merge(self, out: dict[str, Any], seen: _Seen, node: yaml.Node, depth: int) -> None:
         sources = reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]
@@ -184,13 +203,9 @@ def _line(node: yaml.Node) -> int:
     return node.start_mark.line + 1 if node.start_mark else 1
 
 
-def _key(node: yaml.Node) -> str:
-    value = _scalar(node) if isinstance(node, yaml.ScalarNode) else ()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise DecodeError(f"yaml: line {_line(node)}: this key cannot be the name of a field")
+def _text(node: yaml.ScalarNode) -> str:
+    text: str = node.value
+    return text
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:

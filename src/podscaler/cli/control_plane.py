@@ -21,6 +21,7 @@ from podscaler.controlplane.access.users import ADMIN
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.metric_values.apis import MetricValues
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
 from podscaler.controlplane.runtime.node_agent import NodeAgent
@@ -110,7 +111,13 @@ class ControlPlane:
 
         node = NodeAgent(registry, RuntimeSettings(data_dir / "node"), self._clock, addresses=block)
         sampler = self._make_sampler(registry, node)
-        server = self._make_server(objects, access, node, sampler)
+        metrics = MetricValues(registry, catalog.RESOURCES, sampler.running_pods, self._clock)
+        neighbours = Neighbours(
+            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+            logs=node.logs,
+            metrics=metrics,
+        )
+        server = self._make_server(objects, access, neighbours)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
@@ -122,6 +129,7 @@ class ControlPlane:
         self._begin("node", node.run)
         self._begin("controllers", Controllers(registry, self._clock, facts).run)
         self._begin("metrics", sampler.run)
+        self._begin("metric values", metrics.run)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", self._autoscaler(self._settings.autoscaler))
 
@@ -142,17 +150,14 @@ class ControlPlane:
             resolution_s=self._settings.metric_resolution_s,
         )
 
-    def _make_server(self, objects: Objects, access: _Access, node: NodeAgent, sampler: Sampler) -> ApiServer:
+    def _make_server(self, objects: Objects, access: _Access, neighbours: Neighbours) -> ApiServer:
         return ApiServer(
             objects,
             catalog.RESOURCES,
             authenticator=tokens.Authenticator({access.token: ADMIN}),
             tls=access.certificates.server_context(),
             clock=self._clock,
-            neighbours=Neighbours(
-                virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
-                logs=node.logs,
-            ),
+            neighbours=neighbours,
         )
 
     def _autoscaler(self, settings: Settings) -> Callable[[], Awaitable[None]]:

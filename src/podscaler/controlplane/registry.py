@@ -119,3 +119,68 @@ class PodLogs(Protocol):
         Raises StatusError 400 where there is no such container or no log to read.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResource:
+    """One metric as the discovery of a metrics API lists it.
+
+    Attributes:
+        subject: the `Resource.key` of what it describes (`pods`, `deployments.apps`); empty for external metrics.
+        metric: its name.
+        namespaced: whether what it describes lives in a namespace.
+    """
+
+    subject: str
+    metric: str
+    namespaced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MetricQuery:
+    """What a GET below a metrics API asks for: the parts of its path and its selectors, as they were sent.
+
+    Attributes:
+        resource: what the metric describes (`pods`, `services`), or `metrics` for the namespace itself; for external
+            metrics the metric's name.
+        name: the object's name, or `*`; for metrics of a namespace the metric's name.
+        subresource: the metric's name, where it describes an object.
+        label_selector: `labelSelector`: of the objects, for external metrics of the metric.
+        metric_label_selector: `metricLabelSelector`.
+    """
+
+    group: str
+    version: str
+    namespace: str
+    resource: str
+    name: str = ""
+    subresource: str = ""
+    label_selector: str = ""
+    metric_label_selector: str = ""
+
+
+class MetricApis(Protocol):
+    """Metrics APIs that the server serves beside its resources: custom.metrics.k8s.io and external.metrics.k8s.io."""
+
+    @property
+    def generation(self) -> int:
+        """A number that rises whenever `resources` says something else."""
+        ...
+
+    @property
+    def versions(self) -> Mapping[str, Sequence[str]]:
+        """The versions of each group, preferred first; they stay the same."""
+        ...
+
+    @property
+    def list_kinds(self) -> Mapping[str, str]:
+        """The kind of the lists that each group answers with."""
+        ...
+
+    def resources(self, group: str) -> Sequence[MetricResource]:
+        """The metrics of a group, by subject and name."""
+        ...
+
+    def answer(self, query: MetricQuery) -> Object:
+        """The list of values. Raises StatusError: 400 for a selector that is none, 404 for what is not known."""
+        ...

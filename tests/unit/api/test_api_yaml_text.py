@@ -64,3 +64,9 @@ def test_aliases_are_followed_while_they_are_few():
         "c": {"b": [1]},
         "d": {"b": [1], "e": 2},
     }
+
+
+def test_scalars_as_texts() -> None:
+    """Where texts are asked for, scalars and keys stay as they were written."""
+    body = b"{a: 0.10, yes: [no, ~, 010, '1'], 1: 100m, b: }"
+    assert yaml_text.parse_texts(body).value == {"a": "0.10", "yes": ["no", "~", "010", "1"], "1": "100m", "b": ""}

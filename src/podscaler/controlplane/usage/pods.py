@@ -1,6 +1,7 @@
 """The facts about pods that usage needs, kept up to date by a watch so that a sampling round decodes nothing.
 
-The sampler owns one `PodFacts` and asks it every round. Only running pods are kept.
+The sampler owns one `PodFacts` and asks it every round; metrics that ConfigMaps state ask it for the pods that they
+describe. Only running pods are kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -86,11 +87,15 @@ class PodFacts:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._facts: dict[Key, PodFact] = {}
+        self._facts: dict[str, dict[str, PodFact]] = {}
 
     def running(self) -> Mapping[Key, PodFact]:
         """All running pods as of now."""
-        return dict(self._facts)
+        return {(namespace, name): fact for namespace, pods in self._facts.items() for name, fact in pods.items()}
+
+    def running_in(self, namespace: str) -> Mapping[str, PodFact]:
+        """The running pods of a namespace by name, as of now."""
+        return dict(self._facts.get(namespace, {}))
 
     async def follow(self) -> None:
         """Keep the facts up to date until cancelled."""
@@ -105,9 +110,11 @@ class PodFacts:
 
     def _apply(self, change: Change) -> None:
         metadata = change.object["metadata"]
-        key = (metadata["namespace"], metadata["name"])
+        pods = self._facts.setdefault(metadata["namespace"], {})
         fact = None if change.type == "DELETED" else pod_fact(change.object)
-        if fact is None:
-            self._facts.pop(key, None)
-        else:
-            self._facts[key] = fact
+        if fact is not None:
+            pods[metadata["name"]] = fact
+            return
+        pods.pop(metadata["name"], None)
+        if not pods:
+            del self._facts[metadata["namespace"]]

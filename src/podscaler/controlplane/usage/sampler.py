@@ -100,6 +100,10 @@ class Sampler:
         self._node_since: Started | None = None
         self._faults_told: set[tuple[str, str]] = set()
 
+    def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
+        """The running pods of a namespace by name, as of now."""
+        return self._facts.running_in(namespace)
+
     async def run(self) -> None:
         """Sample until cancelled."""
         async with asyncio.TaskGroup() as tasks:

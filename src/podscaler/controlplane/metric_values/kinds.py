@@ -1,0 +1,53 @@
+"""Which objects of the cluster a metric may describe, by the names that people give to their kinds.
+
+Made once by `apis` from the served records; asked by `parsing`.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.resources import Resource
+from podscaler.controlplane.metric_values.fields import EntryError, shown
+from podscaler.controlplane.metric_values.series import NamedObject
+
+NAMESPACES = "namespaces"
+
+
+class Kinds:
+    """The kinds whose objects live in a namespace, and Namespace itself.
+
+    Args:
+        resources: all served records; of two kinds of one name the first is meant where no group is given.
+    """
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._by_name: dict[str, Resource] = {}
+        for resource in resources:
+            if resource.stored and (resource.namespaced or resource.key == NAMESPACES):
+                self._add(resource)
+
+    def _add(self, resource: Resource) -> None:
+        for name in (resource.kind.lower(), resource.singular, resource.plural, *resource.short_names):
+            self._by_name.setdefault(name, resource)
+            self._by_name.setdefault(f"{name}.{resource.group}", resource)
+
+    def described(self, reference: str, namespace: str) -> NamedObject:
+        """The object that `KIND/NAME`, `KIND.GROUP/NAME` or `namespace` means.
+
+        Args:
+            reference: as kubectl takes it: the kind may be its plural or short name, in any case.
+            namespace: where the object is.
+
+        Raises:
+            EntryError: there is no such kind, or no name.
+        """
+        kind, _, name = reference.partition("/")
+        resource = self._by_name.get(kind.lower())
+        if resource is None:
+            raise EntryError(f"object: {shown(kind)} is no kind that is served here and lives in a namespace")
+        if resource.key == NAMESPACES:
+            if name not in ("", namespace):
+                raise EntryError(f"object: only the ConfigMap's own namespace ({namespace}) can be described")
+            return NamedObject(resource, namespace)
+        if not name or "/" in name:
+            raise EntryError(f"object: {shown(reference)} is not of the form KIND/NAME")
+        return NamedObject(resource, name)
