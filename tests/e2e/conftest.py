@@ -72,12 +72,12 @@ class Up:
         """The file that `up` writes."""
         return self.data_dir / "kubeconfig"
 
-    def start(self, *, env: dict[str, str] | None = None) -> "Up":
-        """Start it and wait until it says that it is ready."""
-        command = [sys.executable, "-m", "podscaler", "up", "--data-dir", str(self.data_dir), *self.flags]
+    def start(self, *, python: str = sys.executable, env: dict[str, str] | None = None, **process: Any) -> "Up":
+        """Start it (by `python`, with more environment and arguments of Popen) and wait until it says it is ready."""
+        command = [python, "-m", "podscaler", "up", "--data-dir", str(self.data_dir), *self.flags]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(env or {})}
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(env or {})}, **process
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
