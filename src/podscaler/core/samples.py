@@ -9,8 +9,9 @@ from podscaler.api import duration, instants, metrics, numbers
 from podscaler.core import emulation
 from podscaler.core.emulation import Emulation
 from podscaler.core.model import PodSamples, Sample, Values
+from podscaler.core.settings import SECOND_NS
 
-DEFAULT_WINDOW_NS = 60_000_000_000
+DEFAULT_WINDOW_NS = 60 * SECOND_NS
 
 
 def of_resource(
@@ -58,7 +59,7 @@ def of_pods(answer: metrics.MetricValueList, rules: Emulation = emulation.V1_37)
         item.described_object.name: Sample(
             rules.milli(item.value),
             instants.parse_optional(item.timestamp),
-            DEFAULT_WINDOW_NS if item.window_seconds is None else item.window_seconds * 1_000_000_000,
+            DEFAULT_WINDOW_NS if item.window_seconds is None else item.window_seconds * SECOND_NS,
         )
         for item in answer.items or ()
     }

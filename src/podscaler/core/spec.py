@@ -10,8 +10,7 @@ from podscaler.core import emulation, metric_spec
 from podscaler.core.emulation import Emulation
 from podscaler.core.metric_spec import Metric
 from podscaler.core.model import Fact
-
-SECOND_NS = 1_000_000_000
+from podscaler.core.settings import SECOND_NS
 
 
 class Policy(Fact, frozen=True, gc=False):
