@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from podscaler.controlplane import port_map
 from podscaler.controlplane.runtime import environment, expansion, references, service_variables
 from podscaler.controlplane.runtime.references import ConfigFault, Place
 
@@ -205,3 +206,12 @@ def test_services_of_the_namespace() -> None:
 def test_service_links_may_be_refused() -> None:
     """enableServiceLinks: false leaves `kubernetes` alone."""
     assert service_variables.service_variables(SERVICES, namespace="shop", links=False) == MASTER
+
+
+def test_a_moved_port_is_told_where_it_is() -> None:
+    """A Service whose port had to move is found at the port that answers."""
+    moved = service("kubernetes", "default", "127.2.224.1", {"name": "https", "port": 443})
+    moved["metadata"]["annotations"] = {port_map.ANNOTATION: '{"443": 20443}'}
+    found = service_variables.service_variables([moved], namespace="shop")
+    assert found["KUBERNETES_SERVICE_PORT"] == "20443"
+    assert found["KUBERNETES_PORT"] == "tcp://127.2.224.1:20443"

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from podscaler.controlplane import port_map
 from podscaler.controlplane.services import endpoints, slices
 from podscaler.controlplane.services.endpoints import Port
 from podscaler.testing import workloads as build
@@ -81,13 +82,13 @@ NAMED = {"name": "http", "port": 80, "targetPort": "web", "protocol": "TCP"}
         ),
         pytest.param(
             {"port": 80},
-            {"annotations": {endpoints.PORT_MAP: '{"80": 20080}'}},
+            {"annotations": {port_map.ANNOTATION: '{"80": 20080}'}},
             (Port("", "TCP", 20080),),
             id="a port that listens elsewhere",
         ),
         pytest.param(
             {"port": 80, "appProtocol": "http"},
-            {"annotations": {endpoints.PORT_MAP: "no JSON"}},
+            {"annotations": {port_map.ANNOTATION: "no JSON"}},
             (Port("", "TCP", 80, "http"),),
             id="a port map that cannot be read",
         ),
@@ -100,7 +101,7 @@ def test_the_ports_of_an_endpoint(port, extra, expected):
 
 def test_pods_with_other_ports_are_a_group_of_their_own():
     """A slice has one set of ports for all its endpoints."""
-    moved = pod("web-2", annotations={endpoints.PORT_MAP: '{"8080": 28080}'})
+    moved = pod("web-2", annotations={port_map.ANNOTATION: '{"8080": 28080}'})
     found = endpoints.groups(service(), [pod("web-1"), moved])
     assert {ports: [one["targetRef"]["name"] for one in group] for ports, group in found.items()} == {
         (HTTP,): ["web-1"],

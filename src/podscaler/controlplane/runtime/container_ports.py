@@ -1,18 +1,15 @@
 """The ports of a container: their names, and where a port that may not be bound really is.
 
-`launch` tells built-in images their port (variable PORT); probes, and the Service proxy by way of the pod's annotation
-`podscaler.dev/port-map`, look a port up here. Pure.
+`launch` tells built-in images their port (variable PORT); probes look a port up here, the Service proxy by way of the
+pod's note (`port_map`). Pure.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from podscaler.controlplane import port_map
 from podscaler.controlplane.runtime.images import ImageCommand
-
-PORT_MAP_ANNOTATION: Final = "podscaler.dev/port-map"
-"""On a pod, JSON: the port of the manifest (text) -> the port that is really listened on: `{"80": 20080}`."""
 
 MAPPED_FROM: Final = 20_000
 """A low port N is mapped to 20000+N: every pod has an address of its own, so that no two can meet there."""
@@ -49,6 +46,5 @@ def named_ports(container: Mapping[str, Any]) -> dict[str, int]:
 
 
 def annotation_value(plans: Iterable[PortPlan]) -> str:
-    """The text of PORT_MAP_ANNOTATION for a pod, empty where no port is mapped."""
-    merged = {str(port): real for plan in plans for port, real in plan.mapped.items()}
-    return json.dumps(merged, sort_keys=True) if merged else ""
+    """The note for a pod (see `port_map`), empty where no port is mapped."""
+    return port_map.text({port: real for plan in plans for port, real in plan.mapped.items()})

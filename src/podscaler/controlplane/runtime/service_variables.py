@@ -13,6 +13,8 @@ Source: Service, "Environment variables" (Kubernetes documentation).
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from podscaler.controlplane import port_map
+
 
 def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, links: bool = True) -> dict[str, str]:
     """The variables for a container in `namespace`.
@@ -27,8 +29,15 @@ def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, 
         is_master = meta["name"] == "kubernetes" and meta["namespace"] == "default"
         address = spec.get("clusterIP")
         if address and address != "None" and (is_master or (links and meta["namespace"] == namespace)):
-            variables |= _of_service(meta["name"], address, spec.get("ports") or [])
+            variables |= _of_service(meta["name"], address, _listening(service))
     return variables
+
+
+def _listening(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The Service's ports with the numbers on which they can really be reached."""
+    moved = port_map.of(service)
+    ports = service["spec"].get("ports") or []
+    return [{**port, "port": moved.get(port["port"], port["port"])} for port in ports]
 
 
 def _of_service(name: str, address: str, ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -7,9 +7,9 @@ another one of the same name is never touched.
 from collections.abc import Callable, Sequence
 
 from podscaler.clock import Clock
+from podscaler.controlplane import port_map
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.runtime import pod_status
-from podscaler.controlplane.runtime.container_ports import PORT_MAP_ANNOTATION
 from podscaler.controlplane.runtime.container_state import Container
 from podscaler.controlplane.runtime.pod_status import PodFacts
 from podscaler.errors import StatusError
@@ -51,10 +51,10 @@ class PodWriter:
         """Store where mapped ports are. Raises StatusError."""
 
         def change(pod: Object) -> None:
-            pod["metadata"].setdefault("annotations", {})[PORT_MAP_ANNOTATION] = value
+            pod["metadata"].setdefault("annotations", {})[port_map.ANNOTATION] = value
 
         found = self.find()
-        if found is not None and (found["metadata"].get("annotations") or {}).get(PORT_MAP_ANNOTATION) != value:
+        if found is not None and (found["metadata"].get("annotations") or {}).get(port_map.ANNOTATION) != value:
             await self._change(change, subresource="")
 
     async def remove(self) -> None:

@@ -4,18 +4,15 @@ The endpoint slice controller calls it. Pure; objects are JSON-ready dicts with 
 has another number (a named targetPort, a port map) are a group of their own, as a slice has one set of ports for all
 its endpoints.
 
-Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service; the annotation `podscaler.dev/port-map` is ours.
+Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from podscaler.api.resources import Object
+from podscaler.controlplane import port_map
 from podscaler.controlplane.workloads import pods
-
-PORT_MAP = "podscaler.dev/port-map"
-"""On a pod or Service, JSON: the number that manifests name to the one that is really listened on, `{"80": 20080}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ def endpoint(service: Object, pod: Object) -> Object:
 
 def ports_on(service: Object, pod: Object) -> Ports:
     """The Service's ports as they are on this pod; one whose named targetPort the pod lacks is left out."""
-    mapped = port_map(pod)
+    mapped = port_map.of(pod)
     result = []
     for port in service["spec"].get("ports") or []:
         protocol = port.get("protocol", "TCP")
@@ -81,16 +78,6 @@ def ports_on(service: Object, pod: Object) -> Ports:
             real = mapped.get(number, number)
             result.append(Port(port.get("name", ""), protocol, real, port.get("appProtocol", "")))
     return tuple(result)
-
-
-def port_map(obj: Object) -> dict[int, int]:
-    """The port map noted on a pod or Service; one that cannot be read is none."""
-    text = (obj["metadata"].get("annotations") or {}).get(PORT_MAP)
-    try:
-        noted = json.loads(text) if text else {}
-        return {int(number): int(real) for number, real in noted.items()}
-    except (ValueError, TypeError, AttributeError):
-        return {}
 
 
 def _named(pod: Object, name: str, protocol: str) -> int | None:

@@ -9,14 +9,14 @@ is accepted, then reset.
 """
 
 import errno
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
+from podscaler.controlplane import port_map
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.services import endpoints, slices
+from podscaler.controlplane.services import slices
 from podscaler.controlplane.services.balancer import Address, Backends
 from podscaler.controlplane.services.listening import Connections, Listener, listen
 from podscaler.controlplane.workloads import pods, selection
@@ -164,16 +164,15 @@ class ServiceProxy:
     async def _note_port_map(self, service: Object, listeners: Mapping[Address, Listener]) -> None:
         """Say on the Service, and in an event, which ports have another number."""
         moved = {port: one.port for (_, port), one in listeners.items() if one.port != port}
-        if moved == endpoints.port_map(service):
+        if moved == port_map.of(service):
             return
-        text = json.dumps({str(port): real for port, real in sorted(moved.items())})
 
         def note(newest: Object) -> None:
             notes = newest["metadata"].setdefault("annotations", {})
             if moved:
-                notes[endpoints.PORT_MAP] = text
+                notes[port_map.ANNOTATION] = port_map.text(moved)
             else:
-                notes.pop(endpoints.PORT_MAP, None)
+                notes.pop(port_map.ANNOTATION, None)
 
         try:
             await self._registry.mutate(SERVICES, *selection.key_of(service), note)
