@@ -9,7 +9,7 @@ import pytest
 
 from podscaler.clock import NANOSECONDS, SystemClock
 from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.runtime import log_format, log_reader
+from podscaler.controlplane.runtime import log_files, log_format, log_reader
 from podscaler.controlplane.runtime.log_files import ContainerLog, LogBook
 from podscaler.controlplane.runtime.log_format import Line, Splitter
 from podscaler.controlplane.runtime.log_reader import NodeLogs
@@ -56,6 +56,13 @@ def test_stamps_are_shown_once_for_each_line() -> None:
     renderer = log_reader.Renderer(LogOptions("c", timestamps=True))
     stored = [line.stamp + b" stdout " + (b"F" if line.is_complete else b"P") + b" " + line.text for line in lines]
     assert renderer.render(stored) == T1 + b" ab\n" + T2 + b" c\n"
+
+
+def test_a_reader_stops_at_its_time() -> None:
+    """Without following, what is printed later is not shown, however fast it comes."""
+    renderer = log_reader.Renderer(LogOptions("c"), until_ns=2 * S)
+    shown = renderer.render([T1 + b" stdout F early", T2 + b" stdout F late"])
+    assert (shown, renderer.is_done) == (b"early\n", True)
 
 
 def pod(**status: Any) -> dict[str, Any]:
@@ -113,7 +120,7 @@ class Logs:
         self.threads = Threads()
         self.paths = Paths(root)
         self.book = LogBook(self.threads, SystemClock(), max_bytes=max_bytes)
-        self.reader = NodeLogs(self.threads, self.book, self.paths)
+        self.reader = NodeLogs(self.threads, self.book, self.paths, SystemClock())
 
     def open(self) -> ContainerLog:
         return self.book.open(self.paths.log("u1", "c", 0))
@@ -238,3 +245,11 @@ async def test_a_disk_that_refuses_costs_the_log_alone(logs: Logs, caplog: pytes
         await log.changed(log.version)
     await logs.book.close(log)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_only_the_last_start_is_kept_beside_the_present_one(tmp_path: Path) -> None:
+    """Of a container that crashes for ever, two logs stay (each with its rotated part)."""
+    for name in ("0.log", "1.log", "1.log.1", "2.log", "10.log", "notes"):
+        (tmp_path / name).write_text("")
+    log_files.remove_older(tmp_path / "3.log")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["10.log", "2.log", "notes"]

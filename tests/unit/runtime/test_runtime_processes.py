@@ -132,16 +132,12 @@ async def test_commands_in_a_container(threads: Threads, text: str, expected: Ou
     assert await exec_process.run(shell(text), threads, timeout_s=10) == expected
 
 
-async def test_a_command_that_takes_too_long(threads: Threads) -> None:
+async def test_a_command_that_takes_too_long(threads: Threads, tmp_path: Path) -> None:
     """It is killed with its children when its time is over."""
-    spec = shell("sleep 1000 & echo $! > pid; wait", cwd=os.getcwd())
-    folder = Path(os.getcwd(), "pid")
-    try:
-        found = await exec_process.run(spec, threads, timeout_s=0.3)
-        assert found == Outcome(False, "command timed out after 0.3 s")
-        assert await gone(int(folder.read_text()))
-    finally:
-        folder.unlink(missing_ok=True)
+    spec = shell("sleep 1000 & echo $! > pid; wait", cwd=str(tmp_path))
+    found = await exec_process.run(spec, threads, timeout_s=0.5)
+    assert found == Outcome(False, "command timed out after 0.5 s")
+    assert await gone(int((tmp_path / "pid").read_text()))
 
 
 async def test_a_command_that_prints_without_end(threads: Threads) -> None:
@@ -192,6 +188,17 @@ async def test_private_mounts(threads: Threads, tmp_path: Path) -> None:
     assert (volume / "written").read_text() == "hi\n"
     assert not os.path.exists("/new-at-root")
     assert not os.path.exists("/etc/podscaler")
+
+
+@needs_mounts
+async def test_signals_are_as_a_program_expects_them(threads: Threads, tmp_path: Path) -> None:
+    """Python ignores SIGPIPE; a program that it becomes must not."""
+    (tmp_path / "v").mkdir()
+    wanted = launch(
+        "grep SigIgn /proc/self/status", Mount(str(tmp_path / "v"), "/new-at-root", False), tmp_path=tmp_path
+    )
+    _, output = await run(launch_plan.process_spec(wanted), threads)
+    assert int(output.split()[1], 16) == 0
 
 
 @needs_mounts

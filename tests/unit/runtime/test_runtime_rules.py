@@ -142,6 +142,15 @@ def test_diagnoses(said: bytes, part: str) -> None:
     assert bool(found) is bool(part)
 
 
+def test_a_declared_low_port_makes_any_refusal_suspect() -> None:
+    """A traceback without the word bind is enough where the container says that it wants port 80."""
+    said = b"PermissionError: [Errno 13] Permission denied"
+    found = [
+        diagnosis.bind_fault(said, pod_ip="127.2.1.1", first_port=1024, forbidden=ports)[:3] for ports in ([], [80])
+    ]
+    assert found == ["", "its"]
+
+
 def pod(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p"}, "spec": spec}
 

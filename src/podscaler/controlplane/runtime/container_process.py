@@ -4,13 +4,14 @@
 container is left, and its note is removed.
 """
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import launch_plan, process_records, processes
+from podscaler.controlplane.runtime import launch_plan, log_files, process_records, processes
 from podscaler.controlplane.runtime.container_state import Terminated
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.launch_plan import Launch
@@ -19,6 +20,8 @@ from podscaler.controlplane.runtime.pipe_reader import PipeReader
 from podscaler.controlplane.runtime.processes import Process
 
 MESSAGE_BYTES: Final = 2048
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +82,25 @@ async def start(
         on_exit()
         for reader in readers:
             reader.drain()
-        await host.book.close(log)
-        await host.sweeper.sweep(container_id)
-        await host.threads.run(process_records.remove, host.paths.processes, container_id)
-        on_end(started, code)
+        try:
+            await host.book.close(log)
+            await host.sweeper.sweep(container_id)
+            await host.threads.run(process_records.remove, host.paths.processes, container_id)
+        finally:
+            on_end(started, code)
 
-    await host.threads.run(process_records.write, host.paths.processes, container_id, process.pid)
+    await host.threads.run(_note, host.paths.processes, container_id, process.pid, log_path)
     host.background.start(settle(), f"container {container_id}")
     return started
+
+
+def _note(records: Path, container_id: str, pid: int, log_path: Path) -> None:
+    """Leave a note of the process, and drop logs that nobody can ask for any more. A full disk stops no container."""
+    try:
+        process_records.write(records, container_id, pid)
+        log_files.remove_older(log_path)
+    except OSError as error:
+        _log.warning("container %s is running, but not noted: %s", container_id, error)
 
 
 def terminated(

@@ -279,8 +279,15 @@ class ContainerRun:
     def _diagnose(self, ended: ContainerProcess, end: Terminated) -> None:
         if end.finished_ns - ended.started_ns > diagnosis.SOON_S * NANOSECONDS:
             return
+        capabilities, ids = self._host.capabilities, self._launch.identity
+        lowest = capabilities.lowest_port(ids.user if ids else None)
         fault = diagnosis.bind_fault(
-            ended.log.recent, pod_ip=self._place_ip, first_port=self._host.capabilities.first_port
+            ended.log.recent,
+            pod_ip=self._place_ip,
+            first_port=capabilities.first_port,
+            forbidden=[
+                entry["containerPort"] for entry in self._spec.get("ports") or [] if entry["containerPort"] < lowest
+            ],
         )
         if fault:
             text = f"Container {self.name} ended soon after its start, and {fault}"

@@ -5,6 +5,7 @@ made for containers stumble over: they bind 0.0.0.0, or a port that only root ma
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 SOON_S: Final = 15
@@ -16,19 +17,21 @@ _DENIED: Final = re.compile(rb"permission denied|EACCES|operation not permitted"
 _BINDING: Final = re.compile(rb"bind|listen|port|socket|address", re.IGNORECASE)
 
 
-def bind_fault(recent: bytes, *, pod_ip: str, first_port: int) -> str:
+def bind_fault(recent: bytes, *, pod_ip: str, first_port: int, forbidden: Collection[int] = ()) -> str:
     """The sentence for the event, empty where nothing of the kind was said.
 
     Args:
         recent: the end of the container's output.
         first_port: the lowest port that an ordinary user may bind.
+        forbidden: the container's declared ports that its user may not bind: with one, any refusal is suspect.
     """
     if _IN_USE.search(recent):
         return (
             "its log says that an address is in use. All pods share the network of this machine: bind to the pod's own "
             f"address in $POD_IP ({pod_ip}) instead of 0.0.0.0"
         )
-    if any(_DENIED.search(line) and _BINDING.search(line) for line in recent.splitlines()):
+    refused = [line for line in recent.splitlines() if _DENIED.search(line)]
+    if refused and (forbidden or any(_BINDING.search(line) for line in refused)):
         return (
             f"its log says that it may not bind its port. Ports below {first_port} need root here: let it listen on a "
             "higher port (the Service's targetPort can follow)"

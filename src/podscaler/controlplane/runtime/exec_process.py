@@ -16,6 +16,7 @@ from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
 from podscaler.controlplane.runtime.threads import Threads
 
 KEPT_BYTES: Final = 10 * 1024
+REAPED_WITHIN_S: Final = 2.0
 _READ_BYTES: Final = 1 << 16
 
 
@@ -40,6 +41,8 @@ async def _outcome(process: processes.Process, output: "_Output", timeout_s: flo
         async with asyncio.timeout(timeout_s):
             code = await asyncio.shield(process.exited)
     except TimeoutError:
+        process.signal_group(signal.SIGKILL)
+        await asyncio.wait([process.exited], timeout=REAPED_WITHIN_S)
         return Outcome(False, f"command timed out after {timeout_s:g} s")
     finally:
         process.signal_group(signal.SIGKILL)

@@ -24,6 +24,7 @@ import ctypes
 import errno
 import json
 import os
+import signal
 import stat
 import sys
 from collections.abc import Mapping
@@ -212,6 +213,8 @@ def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
         os.chdir(plan["cwd"])
     except OSError as error:
         raise Fault(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and what is ignored stays so across exec
     program = plan["argv"][0]
     try:
         os.execvpe(program, plan["argv"], env)  # noqa: S606  running what the pod says is this program's purpose

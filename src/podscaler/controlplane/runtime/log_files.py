@@ -145,6 +145,16 @@ class _RotatingFile:
             self._bytes = 0
 
 
+def remove_older(path: Path) -> None:
+    """Remove the logs of starts before the last one: of N.log, everything below N-1. Blocks."""
+    if not path.parent.exists():
+        return
+    for other in path.parent.iterdir():
+        number = other.name.partition(".")[0]
+        if number.isdigit() and int(number) < int(path.stem) - 1:
+            other.unlink(missing_ok=True)
+
+
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 

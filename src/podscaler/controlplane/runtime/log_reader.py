@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from podscaler.clock import Clock
 from podscaler.controlplane.registry import LogOptions, Object
 from podscaler.controlplane.runtime import log_format
 from podscaler.controlplane.runtime.log_files import LogBook
@@ -129,18 +130,21 @@ class Renderer:
 
     Args:
         options: timestamps, since and the limit of bytes.
+        until_ns: the time at which to end, so that a container that never stops printing does not keep a reader.
     """
 
-    def __init__(self, options: LogOptions) -> None:
+    def __init__(self, options: LogOptions, until_ns: int | None = None) -> None:
         self._timestamps = options.timestamps
+        self._until = log_format.stamp(until_ns) if until_ns is not None else b"~"
         self._since = log_format.stamp(options.since_ns) if options.since_ns is not None else b""
         self._left = options.limit_bytes
         self._at_start = True
+        self._is_past_end = False
 
     @property
     def is_done(self) -> bool:
-        """Whether the limit is reached."""
-        return self._left == 0
+        """Whether the limit is reached, or the end."""
+        return self._left == 0 or self._is_past_end
 
     def render(self, stored: list[bytes]) -> bytes:
         """The bytes to show for these lines."""
@@ -149,6 +153,9 @@ class Renderer:
             line = log_format.parse(entry)
             if line is None or line.stamp < self._since:
                 continue
+            if line.stamp > self._until:
+                self._is_past_end = True
+                break
             parts.append(log_format.shown(line, timestamps=self._timestamps, at_start=self._at_start))
             self._at_start = line.is_complete
         return self._cut(b"".join(parts))
@@ -166,18 +173,20 @@ class NodeLogs:
 
     Args:
         paths: where log files are.
+        clock: the one that stamps lines.
     """
 
-    def __init__(self, threads: Threads, book: LogBook, paths: Paths) -> None:
+    def __init__(self, threads: Threads, book: LogBook, paths: Paths, clock: Clock) -> None:
         self._threads = threads
+        self._clock = clock
         self._book = book
         self._paths = paths
 
     async def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
         """The log's bytes in chunks; see `podscaler.controlplane.registry.PodLogs`. Raises StatusError 400."""
         path = self._paths.log(pod["metadata"]["uid"], options.container, start_number(pod, options))
-        renderer = Renderer(options)
         cursor = await self._threads.run(_cursor, path, options.tail_lines)
+        renderer = Renderer(options, None if options.follow else self._clock.now_ns())
         try:
             while not renderer.is_done:
                 log = self._book.find_live(path)

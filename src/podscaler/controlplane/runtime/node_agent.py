@@ -107,7 +107,7 @@ class NodeAgent:
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
-        self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths)
+        self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths, clock)
 
     @property
     def node_name(self) -> str:

@@ -207,7 +207,8 @@ class PodWorker:
             self._events.of_container(name, "Warning", "Failed", f"Error: {failure}")
             end = Terminated(container_state.START_ERROR_EXIT_CODE, "StartError", self._now_ns(), message=str(failure))
             self._note_end(name, end)
-        except (StatusError, OSError) as error:
+        except Exception as error:  # rule 1: a full disk, an address block that is used up, or a mistake of ours
+            _log.exception("container %s of pod %s could not be started", name, pod_text(self._pod))
             self._hold(name, ConfigFault(f"the node could not prepare the container: {error}"))
         finally:
             self._starting.discard(name)

@@ -75,7 +75,12 @@ async def start(spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int
     popen = await threads.run(_popen, spec, stdout, stderr)
     loop = asyncio.get_running_loop()
     process = Process(popen.pid, popen, loop.create_future())
-    _watch(process, loop)
+    try:
+        _watch(process, loop)
+    except OSError as error:  # no descriptor left: a process whose end nobody would see must not run
+        process.signal_group(signal.SIGKILL)
+        await threads.run(popen.wait)
+        raise StartFailure(f"its end cannot be watched: {error.strerror}") from error
     return process
 
 

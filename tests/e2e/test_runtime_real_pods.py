@@ -1,0 +1,339 @@
+"""The node with real processes: what pods of this machine do to one another, and to the machine."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podscaler.api import catalog
+from podscaler.clock import SystemClock
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.registry import LogOptions
+from podscaler.controlplane.runtime import addresses, capabilities, identity
+from podscaler.controlplane.runtime.node_agent import NodeAgent
+from podscaler.controlplane.runtime.settings import RuntimeSettings
+from podscaler.errors import StatusError
+from podscaler.testing.registry import open_registry
+
+FOREVER = ["/bin/sh", "-c", "while true; do sleep 1; done"]
+BUSY = ["/bin/sh", "-c", "sleep 1000 & wait"]
+_MOUNT_FAULT = capabilities.probe(Path("/tmp")).mount_fault
+needs_mounts = pytest.mark.skipif(bool(_MOUNT_FAULT), reason=f"no private mounts here: {_MOUNT_FAULT}")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+
+
+def container(name: str = "c", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "any", "command": FOREVER, **fields}
+
+
+def shell(text: str, **fields: Any) -> dict[str, Any]:
+    return container(command=["/bin/sh", "-c", text], **fields)
+
+
+def python(code: str, **fields: Any) -> dict[str, Any]:
+    return container(command=[sys.executable, "-I", "-S", "-u", "-c", code], **fields)
+
+
+class Node:
+    """A node agent over a real registry, in this process."""
+
+    def __init__(self, registry: LocalRegistry, folder: Path) -> None:
+        self.registry = registry
+        self.folder = folder
+        self.agent: NodeAgent
+        self._block: addresses.AddressBlock
+        self._task: asyncio.Task[None]
+
+    async def start(self) -> None:
+        self._block = addresses.claim_block(remember=self.folder / "block")
+        settings = RuntimeSettings(self.folder / "node", node_name="here", log_max_bytes=200_000)
+        self.agent = NodeAgent(self.registry, settings, SystemClock(), addresses=self._block)
+        self._task = asyncio.create_task(self.agent.run())
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self.agent.stop()
+        self._block.close()
+
+    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> None:
+        metadata = {"name": name, "namespace": "default", "annotations": spec.pop("annotations", {})}
+        body = {"terminationGracePeriodSeconds": 2, "containers": list(containers), **spec}
+        await self.registry.create("pods", {"metadata": metadata, "spec": body})
+
+    def status(self, name: str) -> dict[str, Any]:
+        found = self.registry.find("pods", "default", name)
+        return found["status"] if found else {"phase": "gone"}
+
+    async def until(self, name: str, phase: str) -> dict[str, Any]:
+        return await eventually(lambda: self.status(name), lambda status: status.get("phase") == phase)
+
+    async def log(self, name: str, **options: Any) -> str:
+        pod = self.registry.get("pods", "default", name)
+        chunks = [chunk async for chunk in self.agent.logs.stream(pod, LogOptions("c", **options))]
+        return b"".join(chunks).decode()
+
+    async def logged(self, name: str, text: str) -> str:
+        """The log once it has `text` in it."""
+        deadline_s = time.monotonic() + 20
+        found = ""
+        while text not in found:
+            assert time.monotonic() < deadline_s, found
+            await asyncio.sleep(0.02)
+            with contextlib.suppress(StatusError):  # it has not started yet
+                found = await self.log(name)
+        return found
+
+    def events(self, name: str) -> dict[str, str]:
+        found = self.registry.list("events", "default")
+        return {e["reason"]: e["message"] for e in found if e["involvedObject"]["name"] == name}
+
+    async def pid(self, name: str) -> int:
+        """The pid of the pod's only container."""
+
+        def find() -> list[int]:
+            return [c.pid for c in self.agent.running_containers() if c.pod_name == name]
+
+        return (await eventually(find, bool))[0]
+
+
+async def eventually(look: Callable[[], Any], is_it: Callable[[Any], bool], *, timeout_s: float = 20) -> Any:
+    deadline_s = time.monotonic() + timeout_s
+    while not is_it(found := look()):
+        assert time.monotonic() < deadline_s, found
+        await asyncio.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    """A node that runs; everything of it is stopped at the end."""
+    stored = [resource for resource in catalog.RESOURCES if resource.stored]
+    async with open_registry(tmp_path / "data", stored, SystemClock()) as opened:
+        await opened.registry.create("namespaces", {"metadata": {"name": "kube-node-lease"}})
+        found = Node(opened.registry, tmp_path)
+        await found.start()
+        yield found
+        await found.stop()
+
+
+async def gone(pid: int) -> None:
+    await eventually(lambda: identity.start_mark(pid), lambda mark: mark is None)
+
+
+async def test_nothing_survives_its_container(node: Node) -> None:
+    """Children in the group, and daemons with a session of their own, end with the main process."""
+    await node.create("p", shell("sleep 1000 & echo $!; setsid sleep 1000 & sleep 0.3; echo done; exit 0"))
+    text = await node.logged("p", "done")
+    await gone(int(text.split()[0]))
+    await eventually(lambda: node.status("p")["containerStatuses"][0]["restartCount"], lambda count: count >= 1)
+    await node.registry.delete("pods", "default", "p")
+    await node.until("p", "gone")
+    assert identity.marked_processes(identity.INSTANCE_VARIABLE, frozenset((_instance(node),))) == {}
+
+
+def _instance(node: Node) -> str:
+    return (node.folder / "node" / "instance").read_text().strip()
+
+
+async def test_a_disobedient_group_is_killed(node: Node) -> None:
+    """Who ignores SIGTERM is killed with all its children when the grace period is over; the status says 137."""
+    await node.create("p", shell("trap '' TERM; sleep 1000 & echo $!; while true; do sleep 1; done"))
+    child = int(await node.logged("p", "\n"))
+    watch = node.registry.watch("pods")
+    await node.registry.delete("pods", "default", "p", grace_period_s=1)
+    await node.until("p", "gone")
+    await gone(child)
+    codes = []
+    async for change in watch:
+        state = change.object["status"]["containerStatuses"][0]["state"]
+        codes.append(state.get("terminated", {}).get("exitCode"))
+        if change.type == "DELETED":
+            break
+    assert codes[-1] == 137
+
+
+async def test_hooks_and_exec_probes_run_in_the_container(node: Node) -> None:
+    """They have its environment and its folder; preStop is through before SIGTERM comes."""
+    main = "trap 'echo told; exit 0' TERM; echo up; while true; do sleep 0.1; done"
+    hooks = {
+        "postStart": {"exec": {"command": ["/bin/sh", "-c", "echo $NAME > post"]}},
+        "preStop": {"exec": {"command": ["/bin/sh", "-c", "cat post > pre; sleep 0.3"]}},
+    }
+    probe = {"exec": {"command": ["/bin/grep", "-q", "me", "post"]}, "periodSeconds": 1}
+    env = [{"name": "NAME", "value": "me"}]
+    await node.create("p", shell(main, lifecycle=hooks, readinessProbe=probe, env=env))
+    await eventually(lambda: node.status("p").get("containerStatuses"), lambda s: bool(s and s[0]["ready"]))
+    uid = node.registry.get("pods", "default", "p")["metadata"]["uid"]
+    work = node.folder / "node" / "pods" / uid / "work" / "c"
+    await node.registry.delete("pods", "default", "p")
+    await eventually(lambda: (work / "pre").exists() and (work / "pre").read_text(), lambda text: text == "me\n")
+    await node.until("p", "gone")
+
+
+@needs_mounts
+async def test_volumes_are_shared_and_private(node: Node) -> None:
+    """Two containers share an emptyDir; a secret is a file in a folder that the machine has not."""
+    secret = {"metadata": {"name": "s", "namespace": "default"}, "data": {"key": "aGlkZGVu"}}
+    await node.registry.create("secrets", secret)
+    volumes = [{"name": "shared", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "s", "defaultMode": 256}}]
+    mounts = [
+        {"name": "shared", "mountPath": "/shared"},
+        {"name": "s", "mountPath": "/var/run/secrets/app", "readOnly": True},
+    ]
+    writer = shell("cat /var/run/secrets/app/key > /shared/out; sleep 1000", name="writer", volumeMounts=mounts)
+    code = "until [ -s /shared/out ]; do sleep 0.05; done; cat /shared/out; stat -c ' %a' /var/run/secrets/app/key"
+    probe = {"exec": {"command": ["/usr/bin/test", "-s", "/shared/out"]}, "periodSeconds": 1}
+    reader = shell(code + "; sleep 1000", volumeMounts=mounts, readinessProbe=probe)
+    await node.create("p", reader, writer, volumes=volumes)
+    assert await node.logged("p", "\n") == "hidden 400\n"
+    await eventually(lambda: node.status("p")["containerStatuses"][0]["ready"], bool)
+    assert not os.path.exists("/shared")
+
+
+@as_root
+async def test_containers_run_as_who_they_are_told(node: Node) -> None:
+    """runAsUser and runAsGroup are real; the folder it starts in is its own."""
+    context = {"runAsUser": 4321, "runAsGroup": 4322}
+    await node.create(
+        "p", shell("id -u; id -g; touch mine && echo mine"), restartPolicy="Never", securityContext=context
+    )
+    await node.until("p", "Succeeded")
+    assert await node.log("p") == "4321\n4322\nmine\n"
+
+
+LISTEN = "import os,socket;s=socket.socket();s.bind((%s,%d));s.listen();print('up');import time;time.sleep(1000)"
+
+
+async def test_an_address_in_use_is_explained(node: Node) -> None:
+    """The second pod that binds 0.0.0.0 dies, and its event names POD_IP; the first goes on."""
+    code = LISTEN % ("'0.0.0.0'", 28_471)
+    await node.create("first", python(code))
+    await node.logged("first", "up")
+    await node.create("second", python(code))
+    message = await eventually(lambda: node.events("second").get("BindFailed", ""), bool)
+    assert "bind to the pod's own address in $POD_IP (127." in message
+    assert node.status("first")["containerStatuses"][0]["restartCount"] == 0
+
+
+@as_root
+async def test_a_low_port_is_explained(node: Node) -> None:
+    """Who may not bind its port gets an event that says so."""
+    if capabilities.probe(Path("/tmp")).first_port <= 80:
+        pytest.skip("every user may bind low ports on this machine")
+    code = (
+        "import os,socket,sys;os.setuid(4321);s=socket.socket()\n"
+        "try: s.bind((os.environ['POD_IP'],80))\n"
+        "except OSError as error: sys.exit(f'cannot listen: {error}')"
+    )
+    await node.create("p", python(code))
+    message = await eventually(lambda: node.events("p").get("BindFailed", ""), bool)
+    assert "Ports below 1024 need root here" in message
+
+
+async def test_the_web_server_of_the_walkthrough(node: Node) -> None:
+    """The image hpa-example serves on its containerPort, or where the port map says; the probe finds it."""
+    probe = {"httpGet": {"path": "/", "port": 80}, "periodSeconds": 1, "timeoutSeconds": 5}
+    web = {
+        "name": "c",
+        "image": "registry.k8s.io/hpa-example",
+        "ports": [{"containerPort": 80}],
+        "readinessProbe": probe,
+    }
+    await node.create("p", web)
+    await eventually(lambda: node.status("p").get("containerStatuses"), lambda s: bool(s and s[0]["ready"]))
+    pod = node.registry.get("pods", "default", "p")
+    ports = json.loads((pod["metadata"].get("annotations") or {}).get("podscaler.dev/port-map", "{}"))
+    reader, writer = await asyncio.open_connection(pod["status"]["podIP"], ports.get("80", 80))
+    writer.write(b"GET / HTTP/1.0\r\n\r\n")
+    assert b"OK!" in await reader.read()
+    writer.close()
+
+
+async def test_a_noisy_container_is_bounded(node: Node) -> None:
+    """Millions of lines: two files of the limit at most, the newest lines are there, others are served meanwhile."""
+    await node.create("noisy", shell("i=0; while true; do i=$((i+1)); echo line $i; done"))
+    await node.create("quiet", shell("echo hello; sleep 1000"))
+    await node.logged("quiet", "hello")
+    await asyncio.sleep(1)
+    uid = node.registry.get("pods", "default", "noisy")["metadata"]["uid"]
+    folder = node.folder / "node" / "pods" / uid / "logs" / "c"
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 2 * 1_300_000
+    numbers = [int(line.split()[1]) for line in (await node.log("noisy", tail_lines=50)).splitlines()]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert len(numbers) >= 50
+
+
+async def test_a_follower_sees_the_end(node: Node) -> None:
+    """kubectl logs -f ends when the container has ended, with its last words."""
+    await node.create("p", shell("for i in 1 2 3; do echo $i; sleep 0.2; done; printf end"), restartPolicy="Never")
+    await node.logged("p", "1")
+    async with asyncio.timeout(20):
+        assert await node.log("p", follow=True) == "1\n2\n3\nend"
+
+
+async def test_one_bad_pod_harms_nobody(node: Node) -> None:
+    """Programs, folders and images that are not there: a state and a reason each, and the good one runs."""
+    await node.create("program", container(command=["/no/such/program"]))
+    await node.create("folder", container(workingDir="/no/such/folder"))
+    await node.create("image", {"name": "c", "image": "nowhere/nothing:1"})
+    await node.create("good", shell("echo fine; sleep 1000"))
+    await node.logged("good", "fine")
+
+    def reasons() -> list[str]:
+        states = [node.status(name)["containerStatuses"][0] for name in ("program", "folder", "image")]
+        return [s["state"].get("waiting", {}).get("reason", "") for s in states]
+
+    await eventually(reasons, lambda found: found == ["CrashLoopBackOff", "CrashLoopBackOff", "ImageNotKnown"])
+    last = node.status("folder")["containerStatuses"][0]["lastState"]["terminated"]
+    assert last["message"] == 'the working directory "/no/such/folder" does not exist on this machine'
+
+
+async def test_a_stopped_node_leaves_no_process(node: Node) -> None:
+    """After a clean stop nothing runs and the objects are there; a new start runs them again as the same pods."""
+    await node.create("p", container(command=BUSY))
+    pid, before = await node.pid("p"), node.registry.get("pods", "default", "p")
+    await node.stop()
+    assert identity.start_mark(pid) is None
+    await node.start()
+    await eventually(lambda: node.status("p")["containerStatuses"][0]["restartCount"], lambda count: count == 1)
+    after = node.registry.get("pods", "default", "p")
+    assert (after["metadata"]["uid"], after["status"]["podIP"]) == (
+        before["metadata"]["uid"],
+        before["status"]["podIP"],
+    )
+
+
+async def test_a_killed_process_is_started_again(node: Node) -> None:
+    """SIGKILL from outside: exit code 137, and the next start."""
+    await node.create("p", container(command=BUSY))
+    os.kill(await node.pid("p"), signal.SIGKILL)
+    await eventually(lambda: node.status("p")["containerStatuses"][0]["restartCount"], lambda count: count == 1)
+    assert node.status("p")["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137
+
+
+async def test_many_pods(node: Node) -> None:
+    """40 real and 400 simulated pods come and go together."""
+    names = [f"real-{i}" for i in range(40)]
+    played = [f"simulated-{i}" for i in range(400)]
+    await asyncio.gather(*(node.create(name, container(command=["/bin/sleep", "1000"])) for name in names))
+    await asyncio.gather(*(node.create(name, container(), runtimeClassName="simulated") for name in played))
+
+    def phases() -> set[str]:
+        return {pod["status"].get("phase", "") for pod in node.registry.list("pods")}
+
+    await eventually(phases, lambda found: found == {"Running"}, timeout_s=60)
+    found = node.registry.list("pods")
+    assert len({pod["status"]["podIP"] for pod in found}) == 440
+    assert len(node.agent.running_containers()) == 40
+    await asyncio.gather(*(node.registry.delete("pods", "default", name) for name in names + played))
+    await eventually(lambda: len(node.registry.list("pods")), lambda count: count == 0, timeout_s=60)
+    await eventually(node.agent.running_containers, lambda running: not running)
