@@ -23,4 +23,4 @@ def of(obj: Mapping[str, Any]) -> dict[int, int]:
 
 def text(moved: Mapping[int, int]) -> str:
     """The annotation's value; empty where no port is moved."""
-    return json.dumps({str(port): real for port, real in sorted(moved.items())}) if moved else ""
+    return json.dumps({str(port): real for port, real in moved.items()}, sort_keys=True) if moved else ""

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podscaler.api import catalog
+from podscaler.controlplane import port_map
 from podscaler.controlplane.cluster import manager
 from podscaler.controlplane.runtime.addresses import AddressBlock, claim_block
-from podscaler.controlplane.services import endpoints, listening, proxy
+from podscaler.controlplane.services import listening, proxy
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.proxy import ServiceProxy
@@ -361,7 +362,7 @@ async def test_all_controllers_together(world):
         task = asyncio.create_task(manager.Controllers(world.registry, world.clock, facts).run())
         await world.pass_time(1)
         service = world.registry.get(SERVICES, "default", "kubernetes")
-        address, port = service["spec"]["clusterIP"], endpoints.port_map(service).get(443, 443)
+        address, port = service["spec"]["clusterIP"], port_map.of(service).get(443, 443)
         assert await ask(address, port) == b"the API server"
         assert world.registry.get("configmaps", "default", "kube-root-ca.crt")["data"] == {"ca.crt": "CA"}
         task.cancel()
