@@ -52,3 +52,9 @@ def _of_second(second: int) -> str:
 def text(instant_ns: int) -> str:
     """The instant as metav1.Time prints it: UTC, whole seconds (cut), `Z`."""
     return _of_second(instant_ns // clock.NANOSECONDS)
+
+
+def exact(instant_ns: int) -> str:
+    """The instant with all its nanoseconds, which `parse` reads as it was."""
+    second, rest_ns = divmod(instant_ns, clock.NANOSECONDS)
+    return f"{_of_second(second)[:-1]}.{rest_ns:09}Z"

@@ -9,7 +9,7 @@ and the reader decodes each distinct text once.
 Source: the format of the decision vectors (docs/recordings.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -41,6 +41,29 @@ class Header(Wire, frozen=True):
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class Recommendation(Wire, frozen=True):
+    """What an earlier sync wanted, and when."""
+
+    replicas: int
+    time: str
+
+
+class ScaleEvent(Wire, frozen=True):
+    """A change that an earlier sync made, and when; `outdated` where all policies have forgotten it."""
+
+    change: int
+    time: str
+    outdated: bool = False
+
+
+class History(Wire, frozen=True):
+    """What is remembered of an autoscaler, in the order of the slots."""
+
+    recommendations: tuple[Recommendation, ...] = ()
+    scale_ups: tuple[ScaleEvent, ...] = ()
+    scale_downs: tuple[ScaleEvent, ...] = ()
+
+
 class Autoscaler(Wire, frozen=True):
     """An autoscaler with its spec as raw JSON."""
 
@@ -59,8 +82,13 @@ class Line(Wire, frozen=True):
         hpa: the autoscaler as read; absent where `deleted` is set.
         scale: of its target, or why it could not be read.
         scale_update: what successive attempts to update the scale were answered.
+        scaled_at: when the last of them was answered; empty: what the attempts take by convention.
+        status_update: why the status could not be written; None where it was, or did not have to be.
         pods: pods of the namespace, raw.
         metrics: one answer for each of `spec.metrics`, None where nobody asked.
+        neighbours: the other autoscalers over the same pods; None: those that earlier lines tell.
+        history: what was remembered before; None: what the line before left.
+        gone: whether the autoscaler was deleted while the sync went on.
         deleted: `namespace/name` of an autoscaler that is gone.
     """
 
@@ -68,9 +96,30 @@ class Line(Wire, frozen=True):
     hpa: Autoscaler | None = None
     scale: autoscaling.Scale | Status | None = None
     scale_update: tuple[autoscaling.Scale | Status | None, ...] | None = None
+    scaled_at: str = ""
+    status_update: Status | None = None
     pods: tuple[msgspec.Raw, ...] | None = None
     metrics: tuple[Answer | None, ...] | None = None
+    neighbours: tuple[str, ...] | None = None
+    history: History | None = None
+    gone: bool = False
     deleted: str = ""
+
+
+class SyncLine(Wire, frozen=True):
+    """A sync to be written: as `Line`, with the whole autoscaler; pods are texts of trimmed objects."""
+
+    time: str
+    hpa: autoscaling.HorizontalPodAutoscaler
+    scale: autoscaling.Scale | Status
+    scale_update: tuple[autoscaling.Scale | Status, ...] = ()
+    scaled_at: str = ""
+    status_update: Status | None = None
+    pods: tuple[msgspec.Raw, ...] = ()
+    metrics: tuple[Answer | None, ...] = ()
+    neighbours: tuple[str, ...] | None = None
+    history: History | None = None
+    gone: bool = False
 
 
 _HEADER = msgspec.json.Decoder(Header)
@@ -105,20 +154,9 @@ def header_line(kubernetes: str, flags: Mapping[str, Any]) -> bytes:
     return _ENCODER.encode(Header(VERSION, kubernetes, dict(flags))) + b"\n"
 
 
-def sync_line(
-    time: str,
-    hpa: autoscaling.HorizontalPodAutoscaler,
-    scale: autoscaling.Scale | Status,
-    *,
-    scale_update: Sequence[autoscaling.Scale | Status] = (),
-    pods: Sequence[Wire] = (),
-    answers: Sequence[Answer | None] = (),
-) -> bytes:
-    """A sync, with its newline; `pods` and `answers` are typed objects of podscaler.api."""
-    line: dict[str, Any] = {"time": time, "hpa": hpa, "scale": scale}
-    if scale_update:
-        line["scaleUpdate"] = scale_update
-    return _ENCODER.encode(line | {"pods": pods, "metrics": answers}) + b"\n"
+def sync_line(line: SyncLine) -> bytes:
+    """A sync, with its newline."""
+    return _ENCODER.encode(line) + b"\n"
 
 
 def deleted_line(time: str, key: str) -> bytes:

@@ -65,6 +65,22 @@ class Namespace:
         return len(self._keys_by_label.get(label, ()))
 
 
+class Recorded:
+    """The autoscalers that shared the pods of a sync, as somebody else found out.
+
+    Args:
+        keys: theirs.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = keys
+
+    def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
+        """All of them, but for `key` itself."""
+        del pods
+        return {other for other in self._keys if other != key}
+
+
 class SelectorStore:
     """The selectors of all namespaces, by keys `namespace/name`."""
 

@@ -1,7 +1,7 @@
 """A recording decided again: from its lines to what was done about each sync.
 
 Called by `podscaler replay` and by tests. History and selectors are carried from line to line for each autoscaler, as a
-controller would.
+controller would, unless a line says what it was.
 
 Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
 decoded once; what is kept for that is bounded.
@@ -9,7 +9,7 @@ decoded once; what is kept for that is bounded.
 Source: the format of the decision vectors (docs/recordings.md).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,13 +17,13 @@ import msgspec
 from podscaler.api import autoscaling, instants, meta, metrics, pods, recording
 from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.api.recording import Line, RecordingError
-from podscaler.core import decide, history, intake, model, samples, settings, settle
+from podscaler.core import decide, history, intake, model, recorded_history, samples, settings, settle
 from podscaler.core import spec as specs
-from podscaler.core.decision import Decision
+from podscaler.core.decision import Decision, Draft
 from podscaler.core.history import History
 from podscaler.core.metric_spec import Metric, PodsMetric, ResourceMetric
-from podscaler.core.model import Answer, Observation, Pod
-from podscaler.core.neighbours import SelectorStore
+from podscaler.core.model import Answer, Neighbours, Observation, Pod
+from podscaler.core.neighbours import Recorded, SelectorStore
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
 from podscaler.core.trace import Trace
@@ -123,8 +123,7 @@ class Replay:
                 return None
             spec = self._spec(line.hpa)
             self._advance(spec.key, now)
-            past = self._histories.get(spec.key, history.EMPTY)
-            return Sync(line, spec, self._observation(line, line.hpa, spec), past, now)
+            return Sync(line, spec, self._observation(line, line.hpa, spec), self._past(line, spec), now)
         except (ValueError, msgspec.DecodeError) as error:
             raise RecordingError(str(error)) from None
 
@@ -132,9 +131,9 @@ class Replay:
         """What is decided about the sync that was looked at last. Raises RecordingError."""
         try:
             decision = decide.decide(sync.spec, sync.observation, sync.past, sync.now, self.settings)
+            decision = _settled(decision, sync)
         except ValueError as error:
             raise RecordingError(str(error)) from None
-        decision = _settled(decision, sync.line, sync.now)
         self._histories[sync.spec.key] = decision.history
         if decision.selector is not None:
             self._selectors.store(sync.spec.key, decision.selector)
@@ -150,6 +149,11 @@ class Replay:
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
         self._seen_at[key] = now
 
+    def _past(self, line: Line, spec: Spec) -> History:
+        if line.history is not None:
+            return recorded_history.read(line.history)
+        return self._histories.get(spec.key, history.EMPTY)
+
     def _observation(self, line: Line, hpa: recording.Autoscaler, spec: Spec) -> Observation:
         return Observation(
             scale=self._scale(line, spec),
@@ -157,8 +161,14 @@ class Replay:
             generation=hpa.metadata.generation,
             pods=[self._pod(bytes(raw)) for raw in line.pods or ()],
             metrics=self._answers(line, spec),
-            neighbours=self._selectors.namespace(spec.namespace),
+            neighbours=self._neighbours(line, spec),
+            is_registered=not line.gone,
         )
+
+    def _neighbours(self, line: Line, spec: Spec) -> Neighbours:
+        if line.neighbours is not None:
+            return Recorded(line.neighbours)
+        return self._selectors.namespace(spec.namespace)
 
     def _scale(self, line: Line, spec: Spec) -> model.Scale | model.Failure:
         if line.scale is not None:
@@ -204,19 +214,28 @@ class Replay:
         return samples.of_values(answer, rules)
 
 
-def _settled(decision: Decision, line: Line, now: int) -> Decision:
-    """The decision, with the recorded answers to its attempts to update the scale; those beyond the list succeed."""
-    if decision.draft is None or not line.scale_update:
-        return decision
+def _settled(decision: Decision, sync: Sync) -> Decision:
+    """The decision as it turned out. Raises ValueError for a time that cannot be read."""
+    line = sync.line
+    if decision.draft is not None and (line.scale_update or line.scaled_at):
+        scaled_at = instants.parse(line.scaled_at) if line.scaled_at else None
+        decision = _scaled(decision.draft, line.scale_update or (), sync.now, scaled_at)
+    if line.status_update is not None:
+        decision = settle.unreported(decision, sync.observation.status, sync.spec.name, line.status_update.message)
+    return decision
+
+
+def _scaled(draft: Draft, answers: Sequence[object], now: int, scaled_at: int | None) -> Decision:
+    """The decision, given the answers to its attempts to update the scale; those beyond the list succeed."""
     at = now
     for attempt in range(settle.MAX_WRITE_ATTEMPTS):
-        answer = line.scale_update[attempt] if attempt < len(line.scale_update) else None
+        answer = answers[attempt] if attempt < len(answers) else None
         if not isinstance(answer, meta.Status):
-            return settle.written(decision.draft, at)
+            break
         if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(intake.failure(answer)):
-            return settle.refused(decision.draft, at, answer.message)
+            return settle.refused(draft, at if scaled_at is None else scaled_at, answer.message)
         at += settle.WRITE_RETRY_DELAY_NS
-    return decision
+    return settle.written(draft, at if scaled_at is None else scaled_at)
 
 
 def _decision_line(line: Line, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:

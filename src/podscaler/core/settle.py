@@ -1,7 +1,8 @@
 """A draft becomes a decision once it is known what became of the scale.
 
 `podscaler.core.decide` assumes that the scale is written at once. Whoever really writes it calls `written` with the
-instant at which it was, or `refused` with the last error: both give the whole decision anew.
+instant at which it was, or `refused` with the last error: both give the whole decision anew. `unreported` is for a
+status that could not be written afterwards.
 
 Source: spec/decision.md 2 (steps 10.2 and 11 to 13), 10, 11.1.
 """
@@ -107,6 +108,29 @@ def inconclusive(draft: Draft) -> Decision:
         error=full_error,
         error_kind=_error_kind(draft),
         selector=draft.combined.target.selector if draft.combined else None,
+    )
+
+
+def unreported(decision: Decision, before: HorizontalPodAutoscalerStatus, name: str, error: str) -> Decision:
+    """The decision whose status could not be written, so that it stays as it was `before`.
+
+    Args:
+        name: the autoscaler's.
+        error: the bare text.
+    """
+    event = Event("Warning", "FailedUpdateStatus", error, follows_status=True)
+    early = [each for each in decision.events if not each.follows_status]
+    late = [each for each in decision.events if each.follows_status]
+    full_error, kind = decision.error, decision.error_kind
+    if decision.reached_end:
+        full_error, kind = f"failed to update status for {name}: {error}", ErrorKind.INTERNAL
+    return msgspec.structs.replace(
+        decision,
+        status=before,
+        events=(*early, event, *late),
+        trace=msgspec.structs.replace(decision.trace, status_failure=error, error=full_error),
+        error=full_error,
+        error_kind=kind,
     )
 
 

@@ -325,6 +325,7 @@ class Trace(Step, frozen=True, gc=False):
         desired: the count that the sync ended with; None where it ended before that.
         reason: of the rescale.
         write: None where the scale stays as it is.
+        status_failure: why the status could not be written, else empty.
     """
 
     now: int
@@ -349,4 +350,5 @@ class Trace(Step, frozen=True, gc=False):
     desired: int | None = None
     reason: str = ""
     write: Write | None = None
+    status_failure: str = ""
     error: str = ""

@@ -43,3 +43,9 @@ def test_text_is_cut_to_seconds() -> None:
         "2026-01-01T00:00:00Z",
         "1969-12-31T23:59:59Z",
     ]
+
+
+@pytest.mark.parametrize("instant_ns", [NEW_YEAR, NEW_YEAR + 1, NEW_YEAR + 15_034_000, -1], ids=str)
+def test_exact_loses_nothing(instant_ns: int) -> None:
+    """Nanoseconds survive the way to text and back."""
+    assert instants.parse(instants.exact(instant_ns)) == instant_ns

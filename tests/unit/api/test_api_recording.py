@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from podscaler.api import autoscaling, meta, metrics, pods, recording
-from podscaler.api.recording import Header, RecordingError
+from podscaler.api.recording import Header, History, Recommendation, RecordingError, ScaleEvent, SyncLine
 
 TIME = "2026-01-01T00:00:00.123456Z"
 HPA = autoscaling.HorizontalPodAutoscaler(
@@ -36,12 +36,40 @@ def test_sync_round_trip(scale: autoscaling.Scale | meta.Status, updates: tuple[
         FAILURE,
         None,
     )
-    line = recording.read_line(recording.sync_line(TIME, HPA, scale, scale_update=updates, pods=[POD], answers=answers))
+    raw = (msgspec.Raw(msgspec.json.encode(POD)),)
+    sync = SyncLine(TIME, HPA, scale, scale_update=updates, pods=raw, metrics=answers)
+    line = recording.read_line(recording.sync_line(sync))
     assert line.hpa is not None
     spec = msgspec.json.decode(line.hpa.spec, type=autoscaling.HorizontalPodAutoscalerSpec)
     read_pods = [msgspec.json.decode(raw, type=pods.Pod) for raw in line.pods or ()]
     assert (line.time, line.hpa.metadata, spec, line.hpa.status) == (TIME, HPA.metadata, HPA.spec, HPA.status)
     assert (line.scale, line.scale_update or (), read_pods, line.metrics) == (scale, updates, [POD], answers)
+
+
+def test_what_else_a_sync_can_tell() -> None:
+    """What a replay cannot know by itself is read again as it was written; absent, it is told from an empty answer."""
+    past = History((Recommendation(3, TIME),), (ScaleEvent(1, TIME),), (ScaleEvent(2, TIME, outdated=True),))
+    sync = SyncLine(
+        TIME,
+        HPA,
+        SCALE,
+        scaled_at=TIME,
+        status_update=FAILURE,
+        neighbours=("ns/a",),
+        history=past,
+        gone=True,
+    )
+    line = recording.read_line(recording.sync_line(sync))
+    assert (line.scaled_at, line.status_update, line.neighbours, line.history, line.gone) == (
+        TIME,
+        FAILURE,
+        ("ns/a",),
+        past,
+        True,
+    )
+    bare = recording.read_line(recording.sync_line(SyncLine(TIME, HPA, SCALE)))
+    alone = recording.read_line(recording.sync_line(SyncLine(TIME, HPA, SCALE, neighbours=(), history=History())))
+    assert (bare.neighbours, bare.history, alone.neighbours, alone.history) == (None, None, (), History())
 
 
 def test_deleted_round_trip() -> None:

@@ -115,6 +115,48 @@ def test_attempts_take_time() -> None:
     ]
 
 
+def test_the_instant_of_the_write() -> None:
+    """Where a line says when the scale was written, or was refused, that counts."""
+    slow = sync(value="5", scaledAt="2026-01-01T00:00:03.000000001Z")
+    failed = sync(value="5", scaledAt="2026-01-01T00:00:04Z", scaleUpdate=[QUOTA])
+    written, refused = (replayed(line)[0] for line in (slow, failed))
+    assert written.status.last_scale_time == "2026-01-01T00:00:03Z"
+    assert [each.last_transition_time for each in refused.status.conditions or () if each.type == "AbleToScale"] == [
+        "2026-01-01T00:00:04Z"
+    ]
+
+
+def test_history_of_before_the_recording() -> None:
+    """A line may say what was remembered; later lines carry it on."""
+    past = {"recommendations": [{"replicas": 5, "time": "2026-01-01T00:00:00Z"}]}
+    first, second = sync(15, value="2", replicas=5, history=past), sync(302, value="2", replicas=5)
+    assert [line.replicas for line in replayed(first, second)] == [None, 2]
+    assert [line.replicas for line in replayed(sync(15, value="2", replicas=5, history={}), second)] == [None, None]
+
+
+def test_neighbours_that_a_line_names() -> None:
+    """Where a line names the autoscalers over the same pods, selectors of other lines do not matter."""
+    decided = replayed(sync(0), sync(1, name="b", neighbours=[]), sync(2, neighbours=["ns/c"]))
+    assert [line.error.partition("(e.g. ")[2] for line in decided] == ["", "", "[ns/c ns/web])"]
+
+
+def test_an_autoscaler_that_is_deleted_during_its_sync() -> None:
+    """The sync ends with upstream's error, without an event of its own."""
+    (line,) = replayed(sync(gone=True))
+    assert line.error.endswith("HPA ns/web was deleted during reconciliation")
+
+
+def test_a_status_that_was_not_written() -> None:
+    """The status stays, an event tells why, and the sync ends with that error."""
+    (line,) = replayed(sync(value="5", statusUpdate=CONFLICT))
+    assert (line.replicas, line.status.desired_replicas, [event.reason for event in line.events], line.error) == (
+        5,
+        0,
+        ["SuccessfulRescale", "FailedUpdateStatus"],
+        "failed to update status for web: conflict",
+    )
+
+
 def test_trace_on_demand() -> None:
     """Traces are added only where they are asked for."""
     with_trace = next(replay.decisions(lines(HEADER, sync()), with_trace=True))
@@ -176,6 +218,8 @@ WRONG_ANSWER = {"kind": "PodMetricsList", "items": []}
         (sync(pods=[pod(status={"startTime": "soon"})]), "'soon' is not a time like 2026-01-31T12:00:00Z"),
         (sync(pods=[pod(spec=5)]), "Expected `object`, got `int` - at `$.spec`"),
         (sync(value="lots"), "quantities must match the regular expression"),
+        (sync(scaledAt="soon", value="5"), "'soon' is not a time like 2026-01-31T12:00:00Z"),
+        (sync(history={"scaleUps": [{"change": 1, "time": ""}]}), "'' is not a time like 2026-01-31T12:00:00Z"),
     ],
 )
 def test_lines_that_make_no_sense(line: Json | bytes, message: str) -> None:

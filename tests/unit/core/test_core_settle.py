@@ -99,3 +99,22 @@ def test_refused() -> None:
 def test_conflicts(failure: Failure, expected: bool) -> None:
     """Only a conflict is worth another attempt."""
     assert settle.is_conflict(failure) is expected
+
+
+def test_a_status_that_was_not_written() -> None:
+    """At the end of a sync that is its error; where it ended before, the error stays, and its event comes last."""
+    before = observed(replicas=3).status
+    done = settle.unreported(drafted()[0], before, "web", "gone")
+    assert (done.status, event_rows(done)[-1], done.error, done.error_kind, done.trace.status_failure) == (
+        before,
+        ("Warning", "FailedUpdateStatus", "gone"),
+        "failed to update status for web: gone",
+        ErrorKind.INTERNAL,
+        "gone",
+    )
+    failing = decided(scaler(external_metric(average="1")), observed(Failure("no"), replicas=3))
+    after = settle.unreported(failing, before, "web", "gone")
+    assert (after.error, [reason for _, reason, _ in event_rows(after)]) == (
+        failing.error,
+        ["FailedGetExternalMetric", "FailedUpdateStatus", "FailedComputeMetricsReplicas"],
+    )

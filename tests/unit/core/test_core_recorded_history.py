@@ -1,0 +1,26 @@
+"""Histories in recordings: what is written is read again."""
+
+import pytest
+
+from podscaler.api import recording
+from podscaler.core import recorded_history
+from podscaler.core.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.testing.decisions import NOW
+
+FULL = History(
+    (Recommendation(3, NOW + 1), Recommendation(5, NOW)),
+    (ScaleEvent(2, NOW, is_outdated=True), ScaleEvent(4, NOW + 7)),
+    (ScaleEvent(1, NOW + 2),),
+)
+
+
+@pytest.mark.parametrize("history", [EMPTY, FULL], ids=["empty", "full"])
+def test_round_trip(history: History) -> None:
+    """Instants keep their nanoseconds, slots their order, outdated events their mark."""
+    assert recorded_history.read(recorded_history.written(history)) == history
+
+
+def test_a_time_that_cannot_be_read() -> None:
+    """The text is named."""
+    with pytest.raises(ValueError, match="'soon' is not a time"):
+        recorded_history.read(recording.History((recording.Recommendation(1, "soon"),)))
