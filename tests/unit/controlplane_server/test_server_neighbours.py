@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from server_under_test import Running, running_server
 
@@ -253,3 +254,19 @@ async def test_no_logs_without_a_node(tmp_path: Path) -> None:
         spec = {"containers": [{"name": "c", "image": "i"}]}
         await server.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
         assert (await server.get(f"{PODS}/p/log")).status == 503
+
+
+async def test_a_log_that_breaks_off(
+    server: Running, logs: Logs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A failure in the middle of a followed log cuts the connection, and is told in our log alone."""
+
+    async def stream(pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
+        del pod, options
+        yield b"one\n"
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(logs, "stream", stream)
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await server.get(f"{PODS}/one/log?follow=true")
+    assert "disk on fire" in caplog.text

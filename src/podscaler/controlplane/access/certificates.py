@@ -54,6 +54,7 @@ class Certificates:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path)
+        context.set_alpn_protocols(["http/1.1"])
         return context
 
     def client_context(self) -> ssl.SSLContext:

@@ -137,6 +137,8 @@ class ApiServer:
             outcome = await self._dispatcher.respond(exchange)
         except StatusError as error:
             outcome = await _refusal(request, error)
+        except ConnectionError:  # the client has gone: nobody reads this
+            return web.Response(status=400)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             text = "This request caused the API server to fail. Look in its log for details."

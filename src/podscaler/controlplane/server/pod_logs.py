@@ -5,7 +5,6 @@ Called by `app`; the bytes come from the node's `PodLogs`.
 Source: core/v1 PodLogOptions, its defaulting of the container and its refusals.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
@@ -18,10 +17,9 @@ from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.server import names, refusals
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.growing import GrowingResponse
 from podscaler.controlplane.server.queries import Query
 from podscaler.errors import StatusError
-
-WRITE_TIMEOUT_S = 30.0
 
 
 async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
@@ -45,21 +43,11 @@ async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
 
 
 async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
-    response.content_type = "text/plain"
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    await _write(response, first)
-    async for chunk in chunks:
-        await _write(response, chunk)
-    await response.write_eof()
-    return response
-
-
-async def _write(response: web.StreamResponse, chunk: bytes) -> None:
-    if chunk:
-        async with asyncio.timeout(WRITE_TIMEOUT_S):
-            await response.write(chunk)
+    async with GrowingResponse(request, "text/plain") as stream:
+        await stream.write(first)
+        async for chunk in chunks:
+            await stream.write(chunk)
+    return stream.response
 
 
 def _options(query: Query, pod: Object, now_ns: int) -> LogOptions:

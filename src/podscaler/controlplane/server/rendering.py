@@ -4,6 +4,8 @@ Called by the handlers of reads, writes and deletes.
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from podscaler.api import json_text
 from podscaler.api.resources import Object, Printer
@@ -15,8 +17,10 @@ from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.shapes import IncludeObject
 
-ROWS_A_TURN = 200
-"""How many rows of a Table are made before others get their turn on the event loop."""
+ENTRIES_A_TURN = 200
+"""How many entries of a list are looked at before others get their turn on the event loop: some milliseconds."""
+
+Made = TypeVar("Made")
 
 
 async def one(plane: Plane, call: Call, entry: Entry, *, status: int = 200, warnings: tuple[str, ...] = ()) -> Answer:
@@ -44,17 +48,24 @@ async def page(plane: Plane, call: Call, found: Page) -> Answer:
     """A list. Raises as `one`, with 406 for a form that only single objects have."""
     shapes.check_list(call.served, call.form)
     if call.form.shape == "table":
-        rows: list[Object] = []
-        for start in range(0, len(found.entries), ROWS_A_TURN):
-            rows += [table_row(plane, call, entry) for entry in found.entries[start : start + ROWS_A_TURN]]
-            await asyncio.sleep(0)
-        body = _table(call, shapes.list_metadata(found), rows)
-    elif call.form.shape == "partial_list":
-        bodies = [plane.shaper.body(call.served, entry) for entry in found.entries]
+        rows = await _in_turns(lambda entry: table_row(plane, call, entry), found.entries)
+        return await answers.of_json(_table(call, shapes.list_metadata(found), rows), call.form)
+    bodies = await _in_turns(lambda entry: plane.shaper.body(call.served, entry), found.entries)
+    if call.form.shape == "partial_list":
         body = shapes.partial_list(bodies, found, call.form.meta_version)
     else:
-        body = plane.shaper.list_body(call.served, found)
+        body = shapes.list_body(call.served, bodies, found)
     return await answers.of_json(body, call.form)
+
+
+async def _in_turns(make: Callable[[Entry], Made], entries: Sequence[Entry]) -> list[Made]:
+    """`make` of every entry, with breaks in which others get their turn on the event loop."""
+    made: list[Made] = []
+    for start in range(0, len(entries), ENTRIES_A_TURN):
+        made += map(make, entries[start : start + ENTRIES_A_TURN])
+        if start + ENTRIES_A_TURN < len(entries):
+            await asyncio.sleep(0)
+    return made
 
 
 def table_row(plane: Plane, call: Call, entry: Entry) -> Object:

@@ -21,7 +21,7 @@ from podscaler.controlplane.server.negotiation import Form
 from podscaler.controlplane.server.routes import Served
 
 IncludeObject = Literal["None", "Metadata", "Object"]
-MEMO_MAX_ENTRIES = 4096
+MEMO_MAX_ENTRIES = 1024
 SAME = Version("", "").from_storage
 """The conversion of a version that needs none: stored bytes can be sent as they are."""
 
@@ -34,7 +34,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 class Shaper:
-    """Makes bodies of answers out of entries; remembers the last few thousand that had to be converted."""
+    """Makes bodies of answers out of entries; remembers the last thousand that had to be converted."""
 
     def __init__(self) -> None:
         self._memo: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
@@ -51,12 +51,12 @@ class Shaper:
                 self._memo.popitem(last=False)
         return known
 
-    def list_body(self, served: Served, page: Page) -> bytes:
-        """The objects of a page as a List in the version served; items carry no kind of their own, as upstream's."""
-        head = _list_head(f"{served.resource.kind}List", served.api_version, page)
-        prefixes = type_prefixes(served)
-        items = b",".join(_without_type(self.body(served, entry), prefixes) for entry in page.entries)
-        return head + b'"items":[' + items + b"]}"
+
+def list_body(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:
+    """Objects' JSON as a List in the version served; items carry no kind of their own, as upstream's carry none."""
+    head = _list_head(f"{served.resource.kind}List", served.api_version, page)
+    prefixes = type_prefixes(served)
+    return head + b'"items":[' + b",".join(_without_type(body, prefixes) for body in bodies) + b"]}"
 
 
 def converted(served: Served, obj: Object) -> Object:

@@ -1,13 +1,13 @@
 """Watches over HTTP: JSON frames, one a line, until the client leaves or the time is up.
 
 Called by `app`, which cancels a handler whose client is gone. Frames are made once for each event and form, and shared
-by all watchers of that form; what came in one batch goes out in one write. A client that does not read is cut off.
+by all watchers of that form; what came in one batch goes out in one write.
 
 Source: the API concepts on watches and bookmarks; a watch whose history is gone gets a 200 and an ERROR event.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from random import Random
 
@@ -18,12 +18,13 @@ from podscaler.api.resources import Object
 from podscaler.controlplane.options import ListOptions
 from podscaler.controlplane.server import queries, refusals, rendering, shapes, zero_objects
 from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.growing import GrowingResponse
 from podscaler.controlplane.watching import Batch, Notice, Subscription
 from podscaler.errors import StatusError
 
 TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
-WRITE_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 5.0
 WRITE_MAX_BYTES = 1 << 20
 """A batch's frames are written in pieces of about this size, so that a write that makes progress is not cut off."""
 
@@ -49,19 +50,24 @@ class Streams:
         shapes.include_object(call.query.text("includeObject"))
         selected = _selected(call)
         frames = _Frames(plane, call, selected, bookmarks=options.bookmarks)
-        stream = _Stream(call.request, frames)
+        source = _subscribe(plane, call, selected)
+        async with GrowingResponse(call.request, "application/json") as stream:
+            await self._until_stopped(_run(stream, frames, source, timeout_s))
+        return stream.response
+
+    async def _until_stopped(self, running: Coroutine[None, None, None]) -> None:
+        """Run to the end, or until `stop`, which looks like a cancellation and is none."""
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
         try:
-            await stream.run(_subscribe(plane, call, selected), timeout_s)
+            await running
         except asyncio.CancelledError:
             if not self._is_stopping:
                 raise
             task.uncancel()
         finally:
             self._open.discard(task)
-        return await stream.end()
 
     async def stop(self) -> None:
         """End every watch as if its time were up."""
@@ -70,7 +76,7 @@ class Streams:
         for task in waiting:
             task.cancel()
         if waiting:
-            await asyncio.wait(waiting, timeout=WRITE_TIMEOUT_S)
+            await asyncio.wait(waiting, timeout=STOP_TIMEOUT_S)
 
 
 def _selected(call: Call) -> ListOptions:
@@ -93,58 +99,29 @@ def _subscribe(plane: Plane, call: Call, options: ListOptions) -> Subscription |
         return error
 
 
-class _Stream:
-    """One response that grows."""
+async def _run(
+    stream: GrowingResponse, frames: "_Frames", source: Subscription | StatusError, timeout_s: float
+) -> None:
+    """Write what comes from `source` until the time is up or history is gone."""
+    if isinstance(source, StatusError):
+        await stream.write(frames.failure(source))
+        return
+    try:
+        async with asyncio.timeout(timeout_s):
+            await _follow(stream, frames, source)
+    except TimeoutError:
+        await stream.write(frames.bookmark(source.revision))
+    except StatusError as error:
+        await stream.write(frames.failure(error))
 
-    def __init__(self, request: web.BaseRequest, frames: "_Frames") -> None:
-        self._request = request
-        self._frames = frames
-        self._response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
-        self._response.content_type = "application/json"
-        self._is_behind = False
 
-    async def run(self, source: Subscription | StatusError, timeout_s: float) -> None:
-        """Write what comes from `source` until the time is up or history is gone."""
-        self._response.enable_chunked_encoding()
-        await self._response.prepare(self._request)
-        if isinstance(source, StatusError):
-            await self._write(self._frames.failure(source))
-            return
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._follow(source)
-        except TimeoutError:
-            if not self._is_behind and not source.is_initial:  # a bookmark says that nothing is missing before it
-                await self._write(self._frames.bookmark(source.revision))
-        except StatusError as error:
-            await self._write(self._frames.failure(error))
-
-    async def _follow(self, source: Subscription) -> None:
-        async for batch in _batches(source):
-            if batch is None:
-                await self._write(self._frames.bookmark(source.revision))
-            else:
-                self._is_behind = True
-                for piece in self._frames.pieces(batch):
-                    await self._write(piece)
-                self._is_behind = False
-
-    async def end(self) -> web.StreamResponse:
-        """Finish the response."""
-        await self._response.write_eof()
-        return self._response
-
-    async def _write(self, data: bytes) -> None:
-        if not data:
-            return
-        writing = asyncio.timeout(WRITE_TIMEOUT_S)
-        try:
-            async with writing:
-                await self._response.write(data)
-        except TimeoutError:
-            if writing.expired() and self._request.transport is not None:
-                self._request.transport.abort()
-            raise
+async def _follow(stream: GrowingResponse, frames: "_Frames", source: Subscription) -> None:
+    async for batch in _batches(source):
+        if batch is None:
+            await stream.write(frames.bookmark(source.revision))
+        else:
+            for piece in frames.pieces(batch):
+                await stream.write(piece)
 
 
 async def _batches(source: Subscription) -> AsyncIterator[Batch | None]:
