@@ -10,6 +10,7 @@ from podscaler.errors import PodscalerError
 COMMANDS = {
     "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
     "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
+    "explain": ("podscaler.cli.explain", "why an autoscaler has, or had, this many replicas"),
     "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),
     "up": ("podscaler.cli.up", "a whole control plane on this machine, with real processes as pods"),
 }

@@ -80,7 +80,7 @@ def _replay(recording: str, sink: IO[bytes], *, with_trace: bool) -> None:
     """Write the decisions of one recording. Raises UsageError naming the file and the line."""
     encode = msgspec.json.Encoder().encode
     name = "standard input" if recording == STANDARD else recording
-    with _reading(recording) as source:
+    with reading(recording) as source:
         try:
             for decision in replay.decisions(read_lines(source), with_trace=with_trace):
                 sink.write(encode(decision) + b"\n")
@@ -88,7 +88,8 @@ def _replay(recording: str, sink: IO[bytes], *, with_trace: bool) -> None:
             raise UsageError(f"{name}: {error}") from None
 
 
-def _reading(recording: str) -> AbstractContextManager[BufferedReader]:
+def reading(recording: str) -> AbstractContextManager[BufferedReader]:
+    """The bytes of a file, or of standard input for `-`. Raises UsageError where it cannot be opened."""
     if recording == STANDARD:
         return nullcontext(cast(BufferedReader, sys.stdin.buffer))
     try:

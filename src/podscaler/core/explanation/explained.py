@@ -6,11 +6,12 @@
 from collections.abc import Iterable, Sequence
 
 from podscaler.api.autoscaling import Condition
-from podscaler.core.decision import Decision, Event
+from podscaler.core.decision import Decision
 from podscaler.core.explanation import advice, outlook, sentence, steps, verdict
 from podscaler.core.explanation.line import Section
 from podscaler.core.explanation.outlook import Outlook
 from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.told import Told
 from podscaler.core.explanation.verdict import Verdict
 from podscaler.core.trace import Step, Trace
 
@@ -25,6 +26,7 @@ class Explanation(Step, frozen=True, gc=False):
         next_change: the earliest change where the count is held back, else None.
         advice: what can be done, most important first.
         steps: what was read and computed, in order.
+        conditions, events: what the autoscaler said about it.
         trace: all of it as data.
     """
 
@@ -36,6 +38,8 @@ class Explanation(Step, frozen=True, gc=False):
     next_change: Outlook | None
     advice: tuple[str, ...]
     steps: tuple[Section, ...]
+    conditions: tuple[Condition, ...]
+    events: tuple[Told, ...]
     trace: Trace
 
 
@@ -44,7 +48,7 @@ def explain(
     source: Source = Source.RECORDING,
     *,
     conditions: Sequence[Condition] = (),
-    events: Sequence[Event] = (),
+    events: Sequence[Told] = (),
 ) -> Explanation:
     """The explanation of a decision.
 
@@ -62,13 +66,16 @@ def explain(
         next_change=change,
         advice=advice.of(trace, ended),
         steps=steps.of(trace, source, conditions, events),
+        conditions=tuple(conditions),
+        events=tuple(events),
         trace=trace,
     )
 
 
 def of_decision(decision: Decision, source: Source = Source.RECORDING) -> Explanation:
     """The explanation of a decision that is at hand."""
-    return explain(decision.trace, source, conditions=decision.status.conditions or (), events=decision.events)
+    events = [Told(event.type, event.reason, event.message) for event in decision.events]
+    return explain(decision.trace, source, conditions=decision.status.conditions or (), events=events)
 
 
 def text(explanation: Explanation) -> str:
@@ -80,6 +87,15 @@ def _lines(explanation: Explanation) -> Iterable[str]:
     yield explanation.summary
     for each in explanation.advice:
         yield f"To do: {each}."
+    yield from _step_lines(explanation)
+
+
+def steps_text(explanation: Explanation) -> str:
+    """The steps alone, as lines of text."""
+    return "\n".join(_step_lines(explanation))
+
+
+def _step_lines(explanation: Explanation) -> Iterable[str]:
     for section in explanation.steps:
         yield ""
         yield section.title

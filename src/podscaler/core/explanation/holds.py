@@ -19,7 +19,7 @@ def reason(trace: Trace, verdict: Verdict) -> str:
     if step is None or limits is None:
         return ""
     if verdict.ending is Ending.STABILIZED:
-        return _window(trace, step)
+        return _window(trace, step) + _bound_beyond(trace, step)
     if verdict.ending is Ending.RATE_LIMITED:
         return _rate(trace, limits)
     if verdict.ending is Ending.AT_BOUND:
@@ -37,8 +37,20 @@ def _window(trace: Trace, step: Stabilization) -> str:
     window = wording.span(trace.now - cutoff)
     if held is None:
         return f"the window of {window} holds back {which}"
-    since = wording.age(held.at, trace.now)
-    return f"a recommendation of {held.replicas} from {since} holds back {which} for {window}"
+    found = f"a recommendation of {held.replicas} from {wording.age(held.at, trace.now)}"
+    current = trace.current_replicas or 0
+    if (current < step.result) if is_down else (current > step.result):
+        return f"{found} still counts ({which} looks back {window})"
+    return f"{found} holds back {which} for {window}"
+
+
+def _bound_beyond(trace: Trace, step: Stabilization) -> str:
+    """That a bound would keep the count where it is even without the window; empty where it would not."""
+    if step.proposal < trace.min_replicas == trace.current_replicas:
+        return f", and minReplicas is {trace.min_replicas}"
+    if step.proposal > trace.max_replicas == trace.current_replicas:
+        return f", and maxReplicas is {trace.max_replicas}"
+    return ""
 
 
 def holder(step: Stabilization) -> Recommendation | None:
@@ -112,8 +124,8 @@ def _used(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
     total, latest = sum(event.change for event in events), max(event.at for event in events)
     since = wording.age(latest, trace.now)
     if len(events) == 1:
-        return f"a {kind} of {total} {since}"
-    return f"{len(events)} {kind}s of {total} together, the last {since},"
+        return f"a {kind} by {wording.count(total, 'replica')} {since}"
+    return f"{len(events)} {kind}s by {wording.count(total, 'replica')} together, the last {since},"
 
 
 def _since(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:

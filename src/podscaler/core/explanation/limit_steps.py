@@ -102,10 +102,10 @@ def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
 def _stabilized(trace: Trace, step: Stabilization) -> str:
     if step.result == step.proposal:
         return f"{step.result}, as proposed"
-    if step.held_by is None:
+    held = holds.holder(step)
+    if held is None or held.replicas != step.result:
         return f"{step.result}, the current count, instead of {step.proposal}"
-    since = wording.age(step.recommendations[step.held_by].at, trace.now)
-    return f"{step.result}, recommended {since}, instead of {step.proposal}"
+    return f"{step.result}, recommended {wording.age(held.at, trace.now)}, instead of {step.proposal}"
 
 
 def _limits(trace: Trace, limits: Limits, source: Source) -> Iterable[Line]:
@@ -134,7 +134,7 @@ def _budget(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
     cutoff = trace.now - budget.period_ns
     added, removed = (_changes(trace, events, cutoff) for events in (limits.scale_ups, limits.scale_downs))
     within = " and ".join(f"{verb} {text}" for verb, text in (("added", added), ("removed", removed)) if text)
-    changed = f"{within} since then, so it began at {budget.start}" if within else "nothing changed since then"
+    changed = f"{within} in that time, so it began at {budget.start}" if within else "nothing changed in that time"
     left = f"{budget.remaining} left" if budget.remaining >= 0 else f"overdrawn by {-budget.remaining}"
     return f"{holds.policy(budget)}: {changed}; allows {budget.limit}, {left}"
 

@@ -69,7 +69,8 @@ def _of_pods(step: MetricStep, calculation: PerPod) -> str:
         return "could not be summed up"
     if second is None or second == first:
         return level(step, first)
-    return f"{level(step, second)} with all pods counted in ({_bare(step, first)} without those that have no usable sample)"
+    without = f"{_bare(step, first)} without those that have no usable sample"
+    return f"{level(step, second)} with all pods counted in ({without})"
 
 
 def level(step: MetricStep, reading: Reading) -> str:

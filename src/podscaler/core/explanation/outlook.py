@@ -1,9 +1,9 @@
 """When a count that is held back may change next, if the metrics go on asking for the same.
 
-Called for the sentence. Theory of operation: the trace holds what the next syncs will remember (recommendations, changes
-and their instants), and how far back windows and periods reach. The instants at which something drops out of one of
-them are the only ones at which the outcome can change, so the very same stages of the decision are run for these, in
-order, until one of them comes to another count.
+Called for the sentence. Theory of operation: the trace holds what the next syncs will remember (recommendations,
+changes and their instants), and how far back windows and periods reach. The instants at which something drops out of
+one of them are the only ones at which the outcome can change, so the very same stages of the decision are run for
+these, in order, until one of them comes to another count.
 
 What is found is the earliest instant; the controller acts at its first sync after it. Where stabilization left nothing
 to do, the policies were not looked at and are not in the trace: what they will say then is not known.

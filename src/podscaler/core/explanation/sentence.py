@@ -54,9 +54,13 @@ def _out_of_bounds(trace: Trace, verdict: Verdict, source: Source) -> str:
 
 def _no_pods(trace: Trace, verdict: Verdict, source: Source) -> str:
     del source
-    failure = trace.selection.failure if trace.selection else None
-    text = failure.message if failure else trace.error
-    return f"{trace.autoscaler} stays at {verdict.current}: its pods cannot be told: {text}"
+    selection = trace.selection
+    stays = f"{trace.autoscaler} stays at {verdict.current}"
+    if selection is not None and selection.overlapping:
+        rivals = " and ".join(selection.overlapping)
+        return f"{stays}: {rivals} scale the same pods ({selection.selector}), and none of them does so until that ends"
+    failure = selection.failure if selection else None
+    return f"{stays}: its pods cannot be told: {failure.message if failure else trace.error}"
 
 
 def _no_metrics(trace: Trace, verdict: Verdict, source: Source) -> str:
@@ -133,7 +137,8 @@ def _winner(trace: Trace) -> MetricStep | None:
 
 
 def _rivals(trace: Trace) -> str:
-    return f" (the highest of {len(trace.metrics)} metrics)" if len(trace.metrics) > 1 else ""
+    proposals = sum(step.proposal is not None for step in trace.metrics)
+    return f" (the highest of {proposals} metrics)" if proposals > 1 else ""
 
 
 def _partial_failure(trace: Trace, verdict: Verdict) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from podscaler.api import instants
 from podscaler.api.autoscaling import Condition
-from podscaler.core.decision import Event
 from podscaler.core.explanation import limit_steps, metric_steps, wording
 from podscaler.core.explanation.line import Line, Section
 from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.told import Told
 from podscaler.core.trace import Branch, Selection, Trace, ZeroRules
 
 
-def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Sequence[Event]) -> tuple[Section, ...]:
+def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Sequence[Told]) -> tuple[Section, ...]:
     """All sections, in the order in which a sync goes."""
     sections = [Section(_title(trace, source), tuple(_facts(trace)))]
     sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
@@ -62,7 +62,7 @@ def _pods(selection: Selection) -> str:
     return picked if selection.failure is None else selection.failure.message
 
 
-def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[Event]) -> Iterable[Line]:
+def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[Told]) -> Iterable[Line]:
     for condition in conditions:
         is_new = condition.last_transition_time == instants.text(trace.now)
         since = "from now on" if is_new else f"since {condition.last_transition_time}"

@@ -21,7 +21,8 @@ def span(span_ns: int) -> str:
     """A span by its two largest units, cut: `4 min 10 s`, `1 h 5 min`, `200 ms`, `0 s`."""
     if 0 < span_ns < SECOND_NS:
         return f"{max(span_ns // MILLISECOND_NS, 1)} ms"
-    rest_s, parts = span_ns // SECOND_NS, []
+    rest_s = span_ns // SECOND_NS
+    parts: list[tuple[int, str]] = []
     for unit_s, unit in _UNITS:
         amount, rest_s = divmod(rest_s, unit_s)
         if amount or parts:

@@ -1,0 +1,126 @@
+"""`podscaler explain`: why an autoscaler has, or had, this many replicas, in one sentence and then in numbers.
+
+Finds the source (a cluster, a recording, standard input), asks `explain_cluster` or `explain_recording`, and prints.
+"""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import click
+import msgspec
+import yaml
+from click.core import ParameterSource
+
+from podscaler.cli import explain_recording, explain_request
+from podscaler.cli import replay as recordings
+from podscaler.cli import settings as flags
+from podscaler.cli.explain_request import Answer, Request
+from podscaler.clock import SystemClock
+from podscaler.core import what_if
+from podscaler.core.explanation import comparison, explained
+from podscaler.errors import UsageError
+
+STANDARD = "-"
+
+EXAMPLE = """\b
+Examples:
+  podscaler explain web -n shop
+  podscaler explain web -n shop --what-if 'minReplicas=3,metrics[0].target=60%'
+  podscaler explain web --recording web.recording.jsonl.gz --at 2026-03-03T10:15:00Z
+  podscaler replay web.recording.jsonl.gz --trace | tail -n 1 | podscaler explain -
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="of the autoscaler; default: the context's, or any")
+@click.option(
+    "--at", metavar="TIME", help="explain the last sync until then, as 2026-03-03T10:15:00Z (recordings only)"
+)
+@click.option(
+    "--recording", metavar="FILE", help="explain a recorded sync, the last one by default ('-': standard input)"
+)
+@click.option("--what-if", "question", metavar="A=B,...", help="decide again with another spec: 'minReplicas=3'")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
+@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@flags.controller_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    name: str | None,
+    namespace: str | None,
+    at: str | None,
+    question: str | None,
+    output: str,
+    **rest: Any,
+) -> None:
+    """Why an autoscaler has, or had, this many replicas.
+
+    NAME (or NAMESPACE/NAME) is an autoscaler of the cluster, or of the recording, which needs no NAME where it holds
+    one only. '-' reads standard input: a recording, one line of it, or decisions with a trace. The controller's flags
+    say what a controller of the cluster is started with; recordings have their own.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    recording = rest["recording"]
+    if name == STANDARD and recording is None:
+        name, recording = None, STANDARD
+    found_name, found_namespace = explain_request.parse_name(name, namespace)
+    request = Request(
+        name=found_name,
+        namespace=found_namespace,
+        at=None if at is None else explain_request.parse_time(at),
+        question=() if question is None else what_if.parse(question),
+    )
+    if recording is not None:
+        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), "kubeconfig", "context"])
+        answer = _from_recording(recording, request)
+    else:
+        answer = _from_cluster(request, rest)
+    click.echo(_text(answer) if output == "text" else _data(answer, output), nl=output != "yaml")
+
+
+def _refuse_given(ctx: click.Context, names: list[str]) -> None:
+    """Raise UsageError for options that a recording leaves without a meaning."""
+    for name in names:
+        if ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name} has no meaning for a recording, which has its own; --what-if changes flags")
+
+
+def _from_recording(recording: str, request: Request) -> Answer:
+    origin = "standard input" if recording == STANDARD else recording
+    with recordings.reading(recording) as source:
+        return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
+
+
+def _from_cluster(request: Request, options: dict[str, Any]) -> Answer:
+    if request.at is not None:
+        raise UsageError("--at needs --recording: a cluster only tells how things are now")
+    settings = flags.parse_settings(options)
+    from podscaler.cli import explain_cluster  # what talks to clusters is imported for clusters only: it takes a while
+    from podscaler.kube import locate
+
+    config = locate.find_config(options["kubeconfig"], options["context"])
+    controller = explain_cluster.Controller(settings, explain_cluster.NoHistory())
+    return asyncio.run(explain_cluster.answer(config, request, controller, SystemClock()))
+
+
+def _text(answer: Answer) -> str:
+    if answer.comparison is None:
+        return explained.text(answer.explanation)
+    steps = explained.steps_text(answer.comparison.explanation)
+    return f"{comparison.text(answer.comparison, answer.explanation)}\n\nWith {answer.comparison.assignments}:\n{steps}"
+
+
+def _data(answer: Answer, form: str) -> str:
+    """The explanation as JSON or YAML; `whatIf` beside it where something was asked."""
+    value = json.loads(msgspec.json.encode(answer.explanation))
+    if answer.comparison is not None:
+        value["whatIf"] = json.loads(msgspec.json.encode(answer.comparison))
+    if form == "yaml":
+        return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,11 @@
+"""An event as an explanation repeats it."""
+
+from podscaler.core.trace import Step
+
+
+class Told(Step, frozen=True, gc=False):
+    """One event on the autoscaler."""
+
+    type: str
+    reason: str
+    message: str
