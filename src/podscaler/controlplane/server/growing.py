@@ -13,6 +13,7 @@ from typing import Self
 from aiohttp import web
 
 WRITE_TIMEOUT_S = 30.0
+SMALL_BYTES = 16 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -31,12 +32,16 @@ class GrowingResponse:
         return self
 
     async def write(self, data: bytes) -> None:
-        """Send `data`; returns when there is room for more.
+        """Send `data` (nothing, if it is empty); returns when there is room for more.
 
         Raises:
             ConnectionResetError: the client has gone, or does not read.
         """
         if not data:
+            return
+        transport = self._request.transport
+        if len(data) < SMALL_BYTES and transport is not None and transport.get_write_buffer_size() == 0:
+            await self.response.write(data)  # goes out at once: no need for a timer
             return
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
