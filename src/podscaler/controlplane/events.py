@@ -15,7 +15,13 @@ from podscaler.controlplane.event_correlation import EventCorrelator, Report, Wr
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.errors import StatusError
 
-BUFFERED_EVENTS: Final = 1000
+BUFFERED_EVENTS: Final = 5000
+WRITTEN_AT_ONCE: Final = 64
+"""Writes that go to the registry together, which commits them together."""
+
+_IS_NEW: Final = " new"
+"""Key of a mark on an event that is to be created; taken off before it is written."""
+
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +44,7 @@ class EventRecorder:
         self._correlator = EventCorrelator()
         self._buffer: deque[tuple[Object, str, Report, int]] = deque()
         self._writer: asyncio.Task[None] | None = None
+        self._has_dropped = False
 
     def event(
         self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str, *, field_path: str = ""
@@ -47,7 +54,9 @@ class EventRecorder:
         `obj` needs apiVersion, kind and metadata; `field_path` names a part of it (`spec.containers{web}`).
         """
         if len(self._buffer) >= BUFFERED_EVENTS:
-            _log.warning("event dropped, the buffer is full: %s %s", reason, message)
+            if not self._has_dropped:
+                _log.warning("events are dropped, the buffer is full; the first one: %s %s", reason, message)
+            self._has_dropped = True
             return
         report = Report(
             subject=_subject(obj, field_path), object_name=_name(obj), type=type, reason=reason, message=message
@@ -63,18 +72,31 @@ class EventRecorder:
 
     async def _write_buffered(self) -> None:
         while self._buffer:
-            obj, field_path, report, now_ns = self._buffer.popleft()
-            written = self._correlator.correlate(report, now_ns)
-            if written is None:
-                continue
-            try:
-                await self._write(self._body(obj, field_path, report, written, now_ns))
-            except StatusError as error:
-                _log.info("event %s of %s not written: %s", report.reason, report.object_name, error.message)
+            self._has_dropped = False
+            batch: dict[str, Object] = {}
+            for _ in range(min(len(self._buffer), WRITTEN_AT_ONCE)):
+                self._correlate(batch, *self._buffer.popleft())
+            await asyncio.gather(*(self._try_to_write(event) for event in batch.values()))
+
+    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, report: Report, now_ns: int) -> None:
+        """Add to the batch what is to be written for one report; an event twice in a batch is written once."""
+        written = self._correlator.correlate(report, now_ns)
+        if written is None:
+            return
+        event = self._body(obj, field_path, report, written, now_ns)
+        event[_IS_NEW] = written.count == 1 or batch.get(written.name, {}).get(_IS_NEW, False)
+        batch[written.name] = event
+
+    async def _try_to_write(self, event: Object) -> None:
+        try:
+            await self._write(event)
+        except StatusError as error:
+            name = event["involvedObject"]["name"]
+            _log.info("event %s of %s not written: %s", event["reason"], name, error.message)
 
     async def _write(self, event: Object) -> None:
         meta = event["metadata"]
-        if event["count"] > 1:
+        if not event.pop(_IS_NEW):
             try:
                 await self._registry.mutate("events", meta["namespace"], meta["name"], lambda old: _recount(old, event))
             except StatusError as error:
