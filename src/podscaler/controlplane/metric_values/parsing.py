@@ -84,7 +84,7 @@ def _items(text: str) -> list[tuple[str, Any]]:
         raise EntryError(document.duplicates[0])
     if isinstance(document.value, list):
         return [(f"[{index}]", item) for index, item in enumerate(document.value)]
-    return [("", document.value or "")]
+    return [("", "" if document.value is None else document.value)]
 
 
 def _outcome(key: str, items: Iterable[tuple[str, Any]], place: Place) -> Outcome:
