@@ -72,6 +72,14 @@ async def test_return_codes(threads: Threads, text: str, code: int) -> None:
     assert (await run(shell(text), threads))[0] == code
 
 
+async def test_ends_are_seen_without_pidfds(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the machine has no pidfd (macOS), a waiting thread sees the end; without waitid too."""
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert (await run(shell("sleep 1000 & exit 7"), threads))[0] == 7
+    monkeypatch.delattr(os, "waitid", raising=False)
+    assert (await run(shell("sleep 1000 & kill -9 $$"), threads))[0] == -9
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

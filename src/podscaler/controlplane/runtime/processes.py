@@ -180,7 +180,10 @@ def _reap(process: Process) -> None:
 
 
 def _wait_in_thread(process: Process, loop: asyncio.AbstractEventLoop) -> None:
-    """Wait for the end without reaping, then reap on the loop."""
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    """Wait for the end, without reaping where that is possible, then reap on the loop."""
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    else:  # macOS before Python 3.13: for a moment somebody else could be given the group's id
+        process.popen.wait()
     with contextlib.suppress(RuntimeError):  # the loop is closed: `up` itself has ended
         loop.call_soon_threadsafe(_reap, process)
