@@ -213,6 +213,106 @@ def test_tables_are_made_on_demand(up: Up) -> None:
     assert table["rows"][0]["cells"][1] == "Deployment/tabled"
 
 
+KINDS = {
+    "/api/v1/namespaces/default/secrets": {"kind": "Secret", "stringData": {"k": "v"}},
+    "/api/v1/namespaces/default/serviceaccounts": {"kind": "ServiceAccount"},
+    "/api/v1/namespaces/default/services": {"kind": "Service", "spec": {"ports": [{"port": 8080}]}},
+    "/api/v1/namespaces/default/events": {
+        "kind": "Event",
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "reason": "Test",
+        "message": "a test",
+        "type": "Normal",
+    },
+    "/api/v1/namespaces": {"kind": "Namespace"},
+    "/api/v1/nodes": {"kind": "Node"},
+    "/apis/apps/v1/namespaces/default/replicasets": {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "spec": {**deployment("each-kind")["spec"]},
+    },
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases": {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "spec": {"holderIdentity": "me"},
+    },
+    "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices": {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["127.0.0.9"]}],
+    },
+}
+
+
+@pytest.mark.parametrize("path", KINDS, ids=[body["kind"] for body in KINDS.values()])
+def test_every_kind_is_kept(up: Up, path: str) -> None:
+    """Each kind is created, read, listed, labelled and deleted."""
+    body = {"apiVersion": "v1", "metadata": {"name": "each-kind"}, **KINDS[path]}
+    created = up.create(path, body)
+    assert created["metadata"]["uid"]
+    up.patch(f"{path}/each-kind", {"metadata": {"labels": {"a": "b"}}})
+    names = [item["metadata"]["name"] for item in up.get(f"{path}?labelSelector=a%3Db")["items"]]
+    assert names == ["each-kind"]
+    up.delete(f"{path}/each-kind")
+    eventually(lambda: up.find(f"{path}/each-kind"), until=lambda found: found is None)
+
+
+def test_a_status_update_leaves_the_spec_alone(up: Up) -> None:
+    """PUT of the status subresource changes status only, PUT of the object everything else."""
+    created = up.create(DEPLOYMENTS, {**deployment("two-faced"), "status": {"replicas": 7}})
+    assert created["status"].get("replicas", 0) == 0
+    unversioned = {**created["metadata"], "resourceVersion": ""}
+    changed = {
+        **created,
+        "metadata": unversioned,
+        "spec": {**created["spec"], "replicas": 5},
+        "status": {"replicas": 7},
+    }
+    answer = up.request("PUT", f"{DEPLOYMENTS}/two-faced/status", changed)
+    assert (answer.status, answer.body["spec"]["replicas"], answer.body["status"]["replicas"]) == (200, 0, 7)
+
+
+def test_a_watch_may_begin_with_what_there_is(up: Up) -> None:
+    """sendInitialEvents: an ADDED for each object, then the bookmark that ends them."""
+    up.create(CONFIG_MAPS, config_map("initial", stream="yes"))
+    query = (
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+        "&labelSelector=stream%3Dyes"
+    )
+    events = [json.loads(line) for line in up.request("GET", f"{CONFIG_MAPS}?{query}").body.splitlines()]
+    assert [event["type"] for event in events[:2]] == ["ADDED", "BOOKMARK"]
+    assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+def test_a_watch_from_forgotten_history_is_410(fresh_up: Up) -> None:
+    """Whoever asks for changes that are no longer kept is told to list again."""
+    fresh_up.start()
+    since = fresh_up.get(CONFIG_MAPS)["metadata"]["resourceVersion"]
+    fresh_up.create(CONFIG_MAPS, config_map("forgotten"))
+    assert fresh_up.request("POST", "/podscaler/compact").status == 200
+    answer = fresh_up.request("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={since}&timeoutSeconds=1")
+    event = json.loads(answer.body)
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+
+
+def test_aggregated_discovery(up: Up) -> None:
+    """One request tells all groups, versions and resources."""
+    host, port, token, context = up._access()
+    connection = http.client.HTTPSConnection(host, port, context=context, timeout=10)
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    connection.request("GET", "/apis", headers={"Authorization": f"Bearer {token}", "Accept": accept})
+    document = json.loads(connection.getresponse().read())
+    connection.close()
+    found = {
+        (group["metadata"]["name"], version["version"], resource["resource"])
+        for group in document["items"]
+        for version in group["versions"]
+        for resource in version["resources"]
+    }
+    assert {("autoscaling", "v2", "horizontalpodautoscalers"), ("apps", "v1", "deployments")} <= found
+
+
 def test_discovery_and_openapi(up: Up) -> None:
     """Groups, resources, and OpenAPI documents with paths."""
     groups = [group["name"] for group in up.get("/apis")["groups"]]

@@ -244,6 +244,17 @@ def test_logs_follow_and_tail(up: Up) -> None:
     assert logs(up, "talking", "tailLines=1&timestamps=true").split()[1] == "last"
 
 
+def test_logs_are_bounded(up: Up) -> None:
+    """A container that writes 30 MB leaves no more than its two log files of 10 MiB."""
+    script = "yes 0123456789012345678901234567890123456789 | head -c 30000000; echo; echo the end"
+    up.create(PODS, pod("verbose", container(command=["/bin/sh", "-c", script]), restartPolicy="Never"))
+    uid = in_phase(up, "verbose", "Succeeded")["metadata"]["uid"]
+    assert logs(up, "verbose", "tailLines=1") == "the end\n"
+    files = [path for path in up.data_dir.rglob("*") if path.is_file() and uid in str(path)]
+    assert files
+    assert sum(path.stat().st_size for path in files) < 22 << 20
+
+
 def test_volumes_are_mounted_or_refused(up: Up) -> None:
     """ConfigMap, secret, downward API and emptyDir at their paths where private mounts are allowed; else a reason."""
     data = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "files"}, "data": {"greeting": "hello"}}

@@ -18,6 +18,8 @@ SERVICE = f"/api/v1/namespaces/{NAMESPACE}/services/{NAME}"
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 STABILIZED = {"ScaleDownStabilized", "ScaleUpStabilized"}
+EARLIER = "(no reason given: the metric is on target now, but an earlier, higher recommendation still counts)"
+"""What upstream's empty reason means: it is worded before stabilization has its say."""
 
 
 class Stage:
@@ -71,7 +73,7 @@ class Stage:
             if event.get("reason") == "SuccessfulRescale" and identity not in self._told:
                 self._told.add(identity)
                 size, _, reason = event["message"].removeprefix("New size: ").partition("; reason: ")
-                found.append(Rescale(at_s, int(size), reason))
+                found.append(Rescale(at_s, int(size), reason or EARLIER))
         return found
 
     async def _get(self, path: str) -> Any:
