@@ -5,7 +5,6 @@ for meets the history that it met then.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from podscaler.cli import explain_request
 from podscaler.cli.explain_request import Answer, Facts, Request
 from podscaler.core.decision import Decision
 from podscaler.core.explanation import comparison, explained, trace_reading, wording
+from podscaler.core.explanation.source import Source
 from podscaler.core.explanation.told import Told
 from podscaler.core.replay import Replay, Sync
 from podscaler.errors import UsageError
@@ -34,48 +34,54 @@ def answer(lines: Iterable[bytes], request: Request, *, origin: str) -> Answer:
 
     Raises UsageError naming what is wrong, with the line where one is.
     """
-    numbered: Iterator[tuple[int, bytes]] = (
-        (number, line) for number, line in enumerate(lines, 1) if line and not line.isspace()
-    )
     search = _Search(request, origin)
     try:
-        first = next(numbered, None)
-        if first is None:
-            raise RecordingError(f"{origin} is empty")
-        read = _reader(first[1], search)
-        if read is not None:
-            numbered = chain([first], numbered)
-        else:
-            read = _Syncs(Replay(recording.read_header(first[1])), search).read
-        _read_all(numbered, read)
-    except (OSError, EOFError) as error:
-        raise UsageError(f"{origin}: {error}") from None
-    except RecordingError as error:
+        _read_all(_numbered(lines), search)
+    except (OSError, EOFError, RecordingError) as error:
         raise UsageError(f"{origin}: {error}") from None
     return search.result()
 
 
-def _read_all(numbered: Iterator[tuple[int, bytes]], read: Callable[[bytes], None]) -> None:
+def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers; a document over several lines, as one line."""
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    for number, line in numbered:
+        yield number, line if line.strip() != b"{" else b"\n".join([line, *(rest for _, rest in numbered)])
+
+
+def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
+    read: Callable[[bytes], None] | None = None
     for number, line in numbered:
         try:
-            read(line)
+            if read is not None:
+                read(line)
+            else:
+                read = _begin(line, search)
         except RecordingError as error:
             raise RecordingError(f"line {number}: {error}") from None
 
 
-def _reader(first: bytes, search: "_Search") -> Callable[[bytes], None] | None:
-    """What reads this line and those after it; None for a header, which is read differently."""
+def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
+    """Take the first line; what reads those after it. Raises RecordingError."""
     try:
-        value = msgspec.json.decode(first)
+        value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RecordingError(f"line 1: {error}") from None
-    if isinstance(value, dict) and ("trace" in value or "branch" in value):
+        raise RecordingError(str(error)) from None
+    if not isinstance(value, dict) or "recording" in value:
+        return _Syncs(Replay(recording.read_header(line)), search).read
+    read = _reader(value, search)
+    read(line)
+    return read
+
+
+def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
+    if "trace" in value or "branch" in value:
         return _Decisions(search).read
-    if isinstance(value, dict) and isinstance(value.get("hpa"), dict) and "scale" in value:
+    if isinstance(value.get("hpa"), str):
+        raise RecordingError("the decision has no trace: `podscaler replay --trace` writes them with one")
+    if "hpa" in value or "deleted" in value:
         return _Syncs(Replay(recording.Header(recording.VERSION)), search).read
-    if isinstance(value, dict) and isinstance(value.get("hpa"), str):
-        raise RecordingError("line 1: the decision has no trace; `podscaler replay --trace` writes them with one")
-    return None
+    raise RecordingError("neither the header of a recording, nor a sync, nor a decision with a trace")
 
 
 class _Search:
@@ -163,7 +169,7 @@ def _answer(decision: Decision, again: Decision | UsageError | None, request: Re
     if again is None:
         return Answer(explanation)
     shown = ",".join(str(each) for each in request.question)
-    return Answer(explanation, comparison.of(explanation, explained.of_decision(again), shown))
+    return Answer(explanation, comparison.of(explanation, explained.of_decision(again, Source.WHAT_IF), shown))
 
 
 class _Decided(msgspec.Struct):

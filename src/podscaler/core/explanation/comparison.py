@@ -91,7 +91,7 @@ def _next(explanation: Explanation) -> str:
 
 def text(comparison: Comparison, as_it_is: Explanation) -> str:
     """The difference, both sentences, and the table, as lines of text."""
-    head = ("", "as it is", f"with {comparison.assignments}")
+    head = ("", "as it is", "what if")
     table = [head, *((row.label, row.as_it_is, row.what_if) for row in comparison.rows)]
     widths = [max(len(cells[column]) for cells in table) for column in range(2)]
     lines = [comparison.summary, f"As it is: {as_it_is.summary}", f"What if: {comparison.explanation.summary}", ""]

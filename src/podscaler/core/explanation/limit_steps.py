@@ -77,10 +77,10 @@ def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
 
 
 def _run(trace: Trace, run: Sequence[Recommendation]) -> str:
-    if len(run) == 1:
-        return f"{run[0].replicas} ({wording.age(run[0].at, trace.now)})"
-    first, last = wording.span(trace.now - run[0].at), wording.age(run[-1].at, trace.now)
-    return f"{run[0].replicas} ({len(run)} times, {first} to {last})"
+    first, last = wording.age(run[0].at, trace.now), wording.age(run[-1].at, trace.now)
+    if first == last:
+        return f"{run[0].replicas} ({last})"
+    return f"{run[0].replicas} ({len(run)} times, {first.removesuffix(' ago')} to {last})"
 
 
 def _highest(trace: Trace, step: Stabilization) -> str:
@@ -165,6 +165,8 @@ def _scale(trace: Trace, source: Source) -> str:
     if trace.write.error:
         return f"not written: {trace.write.error}"
     reason = f" ({trace.reason})" if trace.reason else ""
-    if source.is_done:
+    if source is Source.RECORDING:
         return f"{trace.write.replicas} written at {wording.clock_time(trace.write.at)}{reason}"
+    if source is Source.WHAT_IF:
+        return f"{trace.write.replicas} would have been written{reason}"
     return f"not written by this command; the controller writes {trace.write.replicas} at its next sync{reason}"

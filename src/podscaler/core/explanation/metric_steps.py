@@ -28,7 +28,7 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
     if step.failure is not None:
         yield Line("failed", step.failure.message)
         if step.failure.reason:
-            yield Line("told as", step.failure.reason)
+            yield Line("reason", step.failure.reason)
     else:
         yield Line("proposal", _proposal(trace, step))
 

@@ -59,7 +59,8 @@ def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
     values = [each.value_milli for each in pods if each.value_milli is not None]
     if len(values) <= SPREAD_FROM or pods[0].group is not Group.COUNTED:
         return ""
-    return f" from {metric_words.amount(step, min(values))} to {metric_words.amount(step, max(values))}"
+    lowest, highest = metric_words.amount(step, min(values)), metric_words.amount(step, max(values))
+    return f" at {lowest} each" if lowest == highest else f" from {lowest} to {highest}"
 
 
 def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:

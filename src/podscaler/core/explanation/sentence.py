@@ -109,7 +109,7 @@ def moves(verdict: Verdict, source: Source) -> str:
     """What becomes of the count: `goes from 3 to 5`, `stays at 3`."""
     if not verdict.is_change:
         return f"stays at {verdict.current}"
-    when = "" if source.is_done else " at its next sync"
+    when = "" if source.is_past else " at its next sync"
     return f"goes from {verdict.current} to {verdict.desired}{when}"
 
 

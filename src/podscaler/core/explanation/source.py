@@ -12,6 +12,8 @@ class Source(StrEnum):
     """It was decided just now from what a cluster says; the controller does so at its next sync."""
     CLUSTER_WITHOUT_HISTORY = "ClusterWithoutHistory"
     """As CLUSTER, but what the controller remembers of earlier syncs is not known."""
+    WHAT_IF = "WhatIf"
+    """It was decided about a recorded sync with another spec; nobody does it."""
 
     @property
     def has_history(self) -> bool:
@@ -19,6 +21,6 @@ class Source(StrEnum):
         return self is not Source.CLUSTER_WITHOUT_HISTORY
 
     @property
-    def is_done(self) -> bool:
-        """Whether what was decided has been done."""
-        return self is Source.RECORDING
+    def is_past(self) -> bool:
+        """Whether the sync was recorded."""
+        return self in (Source.RECORDING, Source.WHAT_IF)

@@ -27,7 +27,7 @@ def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Se
 
 def _title(trace: Trace, source: Source) -> str:
     when = instants.text(trace.now)
-    verb = "Seen" if source.is_done else "Seen now,"
+    verb = "Seen" if source.is_past else "Seen now,"
     return f"{verb} at {when}, by the rules of Kubernetes {trace.version}"
 
 
@@ -35,9 +35,7 @@ def _facts(trace: Trace) -> Iterable[Line]:
     if trace.branch is Branch.NO_SCALE:
         yield Line("scale", f"cannot be read: {trace.scale_failure}")
         return
-    yield Line(
-        "scale", f"{wording.count(trace.current_replicas or 0, 'replica')} wanted, {trace.status_replicas} there"
-    )
+    yield Line("scale", f"{trace.current_replicas} wanted, {trace.status_replicas} there")
     yield Line("bounds", f"minReplicas {trace.min_replicas}, maxReplicas {trace.max_replicas}")
     if trace.zero is not None and 0 in (trace.current_replicas, trace.min_replicas):
         yield Line("zero", _zero(trace.zero))
@@ -51,7 +49,7 @@ def _zero(zero: ZeroRules) -> str:
     if not zero.is_enabled:
         return "scaling to zero is switched off (HPAScaleToZero=false)"
     by_us = "scaled there by this autoscaler" if zero.was_scaled_to_zero else "not scaled there by this autoscaler"
-    waking = "has" if zero.scales_on_others else "has no"
+    waking = "has a" if zero.scales_on_others else "has no"
     return f"{by_us}; it {waking} metric of type Object or External, which could wake the target"
 
 

@@ -46,10 +46,8 @@ def clock_time(at: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things: `1 pod`, `3 pods`, `no pods`."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number or 'no'} {noun.removesuffix('y') + 'ies' if noun.endswith('y') else noun + 's'}"
+    """A number of things: `1 pod`, `3 pods`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(items: Sequence[str], shown: int = NAMES_SHOWN) -> str:
