@@ -57,9 +57,18 @@ def test_crash_and_restart() -> None:
     ]
 
 
+def test_failed_starts_are_counted() -> None:
+    """A program that is never there: every try after the first is a restart."""
+    container, counts = Container("web", Role.MAIN, "Always"), []
+    for _ in range(3):
+        container = container_state.ended(container, end(10, 128), may_restart=True, pod=POD)
+        counts.append(container.restart_count)
+    assert (counts, container_state.began(container, now_ns=0, container_id="c").restart_count) == ([0, 1, 2], 3)
+
+
 def test_long_delays_are_shown_as_go_does() -> None:
     """40s, 1m20s, 5m0s."""
-    container = Container("web", Role.MAIN, "Always", backoff=Backoff(80, 0), ran=True)
+    container = Container("web", Role.MAIN, "Always", backoff=Backoff(80, 0))
     shown = container_state.ended(container, end(10), may_restart=True, pod=POD).state
     assert shown == Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=web pod=web_default(u1)")
 

@@ -66,6 +66,15 @@ async def test_a_process_in_a_session_of_its_own(threads: Threads) -> None:
     assert len(set(lines[-1].split())) == 1
 
 
+async def test_the_umask_is_the_usual_one(threads: Threads) -> None:
+    """Files that a container makes can be read by others, even if those of `up` cannot."""
+    former = os.umask(0o077)
+    try:
+        assert await run(shell("umask"), threads) == (0, "0022\n")
+    finally:
+        os.umask(former)
+
+
 @pytest.mark.parametrize(("text", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15)])
 async def test_return_codes(threads: Threads, text: str, code: int) -> None:
     """Exit status, or minus the signal."""

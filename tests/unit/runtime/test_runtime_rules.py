@@ -12,6 +12,7 @@ from podscaler.controlplane.runtime import (
     container_ports,
     diagnosis,
     identities,
+    launch,
     pod_ending,
 )
 from podscaler.controlplane.runtime.capabilities import Capabilities
@@ -67,6 +68,21 @@ def test_the_lowest_port(root: bool, bind: bool, user: int | None, lowest: int) 
     """A container that runs as somebody else has that user's rights, not ours."""
     found = Capabilities(user=0 if root else 501, may_change_user=root, may_bind_low_ports=bind)
     assert found.lowest_port(user) == lowest
+
+
+@pytest.mark.parametrize(
+    ("container", "image", "expected"),
+    [
+        ({"command": ["a", "$(B)"], "args": ["$(B)"]}, WEB, ("a", "1", "1")),
+        ({"args": ["$(B)"]}, WEB, ("/bin/web", "1")),
+        ({}, WEB, ("/bin/web",)),
+        ({"args": ["a"]}, ImageCommand(("/bin/sh",), args_replace=True), ("a",)),
+        ({}, ImageCommand(("/bin/sh",), args_replace=True), ("/bin/sh",)),
+    ],
+)
+def test_command_lines(container: dict[str, Any], image: ImageCommand, expected: tuple[str, ...]) -> None:
+    """command replaces all of the image's, args what an image without an entry point would run."""
+    assert launch.argv(container, image, {"B": "1"}) == expected
 
 
 def ids(pod: dict[str, Any], container: dict[str, Any], *, user: int = 0, may_change: bool = True) -> Identity | None:

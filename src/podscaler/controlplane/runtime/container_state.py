@@ -153,7 +153,9 @@ def ended(container: Container, end: Terminated, *, may_restart: bool, pod: str)
 
     With `may_restart`, the policy decides whether and when it is started again; a delay shows as CrashLoopBackOff.
     """
-    stopped = replace(container, ready=False, started=False, ran=True)
+    # A start that failed was a restart too, though nothing ever ran.
+    restarts_now = container.restart_count + (1 if container.ran and not container.is_running else 0)
+    stopped = replace(container, ready=False, started=False, ran=True, restart_count=restarts_now)
     if not (may_restart and restarts(container.policy, end.exit_code)):
         return replace(stopped, state=end, retry_at_ns=None)
     memory, due_ns = container.backoff.after_exit(end.finished_ns)

@@ -105,7 +105,8 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
             "container has no command: podscaler pulls no images, it runs programs of this machine",
             reason=IMAGE_NOT_KNOWN,
         )
-    return (*image.argv, *(expansion.expanded(word, env) for word in args))
+    given = tuple(expansion.expanded(word, env) for word in args)
+    return given if given and image.args_replace else image.argv + given
 
 
 def port_plan(host: Host, container: Mapping[str, Any], ids: Identity | None) -> PortPlan:

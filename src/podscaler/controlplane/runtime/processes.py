@@ -20,6 +20,9 @@ from typing import Any, Final
 
 from podscaler.controlplane.runtime.threads import Threads
 
+UMASK: Final = 0o022
+"""What containers begin with everywhere, whatever `up` has for its own files."""
+
 LAUNCH_REPORT_S: Final = 10.0
 """How long the launcher (`launcher.py`) may take to set up mounts before it is given up."""
 
@@ -104,6 +107,7 @@ def _popen(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess.Popen[byt
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
+            umask=UMASK,
             **identity,
         )
     except (OSError, ValueError) as error:
@@ -134,6 +138,7 @@ def _popen_reporting(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
+                umask=UMASK,
                 pass_fds=(writer,),
             )
         except (OSError, ValueError) as error:

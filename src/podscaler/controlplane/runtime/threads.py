@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
-THREADS: Final = 4
+THREADS: Final = 8
 
 P = ParamSpec("P")
 R = TypeVar("R")
