@@ -65,6 +65,44 @@ def deployment(name: str = "web", replicas: int = 1, *, labels: dict[str, str] |
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": defaults | spec, "status": {}}
 
 
+def replication_controller(name: str = "old", replicas: int = 1, *, labels: dict[str, str] | None = None) -> Object:
+    """A ReplicationController, whose selector is the labels."""
+    labels = labels or {"app": name}
+    spec: Object = {"replicas": replicas, "selector": labels, "template": pod_template(labels)}
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
+    return {"apiVersion": "v1", "kind": "ReplicationController", "metadata": metadata, "spec": spec}
+
+
+def stateful_set(name: str = "db", replicas: int = 3, *, partition: int = 0, **spec: Any) -> Object:
+    """A StatefulSet with upstream's defaults; `spec` replaces or adds fields of its spec."""
+    labels = {"app": name}
+    defaults: Object = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "serviceName": name,
+        "template": pod_template(labels, image="example.com/app:1"),
+        "podManagementPolicy": "OrderedReady",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition, "maxUnavailable": 1}},
+        "revisionHistoryLimit": 10,
+    }
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": defaults | spec, "status": {}}
+
+
+def daemon_set(name: str = "agent", **spec: Any) -> Object:
+    """A DaemonSet with upstream's defaults; `spec` replaces or adds fields of its spec."""
+    labels = {"app": name}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+    defaults: Object = {
+        "selector": {"matchLabels": labels},
+        "template": pod_template(labels, image="example.com/app:1"),
+        "updateStrategy": rolling,
+        "revisionHistoryLimit": 10,
+    }
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": defaults | spec, "status": {}}
+
+
 def pod_template(labels: dict[str, str], *, image: str = "example.com/app", **pod_spec: Any) -> Object:
     """A pod template with one container."""
     containers = [{"name": "app", "image": image}]

@@ -24,6 +24,7 @@ from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.listening import raise_connection_limit
 from podscaler.controlplane.services.proxy import ServiceProxy
+from podscaler.controlplane.workloads import replicationcontroller
 from podscaler.controlplane.workloads.deployment import Deployments
 from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
@@ -39,12 +40,19 @@ ALL = frozenset(
         "namespace-defaults-controller",
         "pod-garbage-collector",
         "replicaset-controller",
+        "replication-controller",
         "service-address-controller",
         "service-proxy",
     }
 )
 WORKLOADS = frozenset(
-    {"deployment-controller", "replicaset-controller", "generic-garbage-collector", "namespace-controller"}
+    {
+        "deployment-controller",
+        "generic-garbage-collector",
+        "namespace-controller",
+        "replicaset-controller",
+        "replication-controller",
+    }
 )
 """What `--without-workload-controllers` leaves to another controller manager."""
 _WORKERS = {"generic-garbage-collector": 20, "event-expiry": 1, "pod-garbage-collector": 1}
@@ -108,6 +116,7 @@ class Controllers:
             "endpoint-slice-controller": lambda: EndpointSlices(registry, clock),
             "deployment-controller": lambda: Deployments(registry, clock),
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
+            "replication-controller": lambda: ReplicaSets(registry, clock, replicationcontroller.SPECIES),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
             "event-expiry": lambda: EventExpiry(registry, clock),

@@ -1,6 +1,7 @@
 """The ReplicaSet controller: as many pods of the template as `spec.replicas` says, and a status that tells it.
 
-`manager.Controllers` runs it in a `loop.ControlLoop`. It never overshoots: the registry shows own writes at once, a key
+`manager.Controllers` runs it in a `loop.ControlLoop`, once for ReplicaSets and once for their ancestors
+(`replicationcontroller.SPECIES`). It never overshoots: the registry shows own writes at once, a key
 is synced once at a time, and what is to be done is counted on the pods that there are (no expectations as upstream
 needs them for its stale caches).
 
@@ -8,10 +9,11 @@ Source: documentation of ReplicaSet; events and conditions are upstream's.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from podscaler.api.resources import Object
-from podscaler.api.selectors import SelectorError
+from podscaler.api.selectors import Selector, SelectorError
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
@@ -41,16 +43,38 @@ SETTLE_S_PER_POD = 0.00025
 LONGEST_SETTLE_S = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Species:
+    """One kind that keeps a number of equal pods.
+
+    Attributes:
+        name: of its controller, in logs and events.
+        resource, kind: as the API names it.
+        selector: what selects its pods. Raises SelectorError.
+        counts_terminating: whether its status has `terminatingReplicas`.
+    """
+
+    name: str
+    resource: str
+    kind: str
+    selector: Callable[[Object], Selector]
+    counts_terminating: bool = True
+
+
+REPLICA_SET = Species("replicaset-controller", REPLICA_SETS, "ReplicaSet", selection.object_selector)
+
+
 class ReplicaSets:
     """See the module. Keys are namespace and name.
 
     Args:
         registry, clock: as everywhere.
+        species: the kind that it keeps.
     """
 
-    name = "replicaset-controller"
-
-    def __init__(self, registry: Registry, clock: Clock) -> None:
+    def __init__(self, registry: Registry, clock: Clock, species: Species = REPLICA_SET) -> None:
+        self.name = species.name
+        self._species = species
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
@@ -60,7 +84,7 @@ class ReplicaSets:
 
     def watches(self) -> Sequence[Watched[Key]]:
         """ReplicaSets, and the pods that they own or may adopt."""
-        return [Watched(REPLICA_SETS, self._of_replica_set), Watched(PODS, self._of_pod, self._settle_s)]
+        return [Watched(self._species.resource, self._of_replica_set), Watched(PODS, self._of_pod, self._settle_s)]
 
     def prime(self) -> Iterable[Key]:
         """Rebuild the indexes."""
@@ -68,17 +92,17 @@ class ReplicaSets:
         self._orphans.clear()
         for pod in self._registry.list(PODS):
             self._orphans.note(Change("ADDED", pod))
-        for replica_set in self._registry.list(REPLICA_SETS):
+        for replica_set in self._registry.list(self._species.resource):
             self._note(replica_set)
         return list(self._selecting.keys())
 
     async def sync(self, key: Key) -> float | None:
         """Create or delete pods and write the status; see the module."""
-        replica_set = self._registry.find(REPLICA_SETS, *key)
+        replica_set = self._registry.find(self._species.resource, *key)
         if replica_set is None:
             self._sizes.pop(key, None)
             return None
-        selector = selection.object_selector(replica_set)
+        selector = self._species.selector(replica_set)
         orphans = self._orphans.matching(key[0], selector)
         owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
         self._sizes[key] = len(owned)
@@ -103,7 +127,7 @@ class ReplicaSets:
 
     def _note(self, replica_set: Object) -> None:
         try:
-            self._selecting.put(replica_set, selection.object_selector(replica_set))
+            self._selecting.put(replica_set, self._species.selector(replica_set))
         except SelectorError:
             self._selecting.drop(replica_set)
 
@@ -112,7 +136,7 @@ class ReplicaSets:
         owner = ownership.controller_of(change.object)
         if owner is None:
             return [] if change.type == "DELETED" else self._selecting.matching(change.object)
-        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == "ReplicaSet" else []
+        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == self._species.kind else []
 
     def _settle_s(self, key: Key) -> float:
         return min(self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)
@@ -172,7 +196,7 @@ class ReplicaSets:
         if len({pod["spec"].get("nodeName") for pod in active}) < 2:
             return {}
         owner = ownership.controller_of(replica_set)
-        siblings = self._registry.owned_by(REPLICA_SETS, owner["uid"]) if owner else [replica_set]
+        siblings = self._registry.owned_by(self._species.resource, owner["uid"]) if owner else [replica_set]
         counts: dict[str, int] = {}
         for sibling in siblings:
             for pod in filter(pods.is_active, self._owned(sibling)):
@@ -184,6 +208,8 @@ class ReplicaSets:
         now_ns = self._clock.now_ns()
         failure = _failure(replica_set, owned, error)
         new = replicaset_status.status(replica_set, owned, failure, now_ns)
+        if not self._species.counts_terminating:
+            del new["terminatingReplicas"]
         if new == replica_set.get("status"):
             return
 
@@ -191,7 +217,9 @@ class ReplicaSets:
             newest["status"] = new
 
         try:
-            await self._registry.mutate(REPLICA_SETS, *selection.key_of(replica_set), change, subresource="status")
+            await self._registry.mutate(
+                self._species.resource, *selection.key_of(replica_set), change, subresource="status"
+            )
         except StatusError as refusal:
             if refusal.code != 404:
                 raise
