@@ -53,9 +53,9 @@ def shared(total: Amount, *, window_s: float = 0, lag_s: float = 0) -> Meter:
     return answer
 
 
-def alike(amount: Amount) -> Meter:
-    """The same for each pod, however many there are."""
-    return lambda look: _samples(look, {pod.name: amount_at(amount, look.at_s) for pod in look.target.pods}, 0)
+def alike(amount: Amount, *, window_s: float = 0) -> Meter:
+    """The same for each pod, however many there are, averaged over a window."""
+    return lambda look: _samples(look, {pod.name: amount_at(amount, look.at_s) for pod in look.target.pods}, window_s)
 
 
 def each(*amounts: int) -> Meter:
