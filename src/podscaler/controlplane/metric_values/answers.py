@@ -57,7 +57,8 @@ def custom_list(
     """
     item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
     identity = {"name": metric, "selector": _label_selector(selector)}
-    return _list(CUSTOM, version, [item(reference, value, identity, rfc3339(now_ns)) for reference, value in described])
+    timestamp = rfc3339(now_ns)
+    return _list(CUSTOM, version, [item(reference, value, identity, timestamp) for reference, value in described])
 
 
 def reference(resource: Resource, namespace: str, name: str) -> Object:

@@ -1,0 +1,55 @@
+"""The facts about running pods, kept by a watch."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from podscaler.controlplane.registry import Change
+from podscaler.controlplane.usage.pods import PodFacts
+from podscaler.testing import VirtualClock
+
+
+def pod(name: str, *, namespace: str = "default", phase: str = "Running") -> dict[str, Any]:
+    """A pod."""
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c"}]}, "status": {"phase": phase}}
+
+
+class OneWatch:
+    """A registry with one watch, whose changes come from the test."""
+
+    def __init__(self) -> None:
+        self.changes: asyncio.Queue[Change] = asyncio.Queue()
+
+    async def watch(self, resource: str) -> AsyncIterator[Change]:
+        """The changes."""
+        assert resource == "pods"
+        while True:
+            yield await self.changes.get()
+
+
+@pytest.mark.parametrize("end", [Change("DELETED", pod("a")), Change("MODIFIED", pod("a", phase="Succeeded"))])
+async def test_pods_are_known_while_they_run(end: Change) -> None:
+    """A pod is there from the moment it runs until it ends or is deleted, in all and in its namespace."""
+    registry, clock = OneWatch(), VirtualClock()
+    facts = PodFacts(registry)  # type: ignore[arg-type]  # the part of a registry that is used
+    following = asyncio.create_task(facts.follow())
+    seen = []
+    for change in (
+        Change("ADDED", pod("a", phase="Pending")),
+        Change("ADDED", pod("b", namespace="other")),
+        Change("MODIFIED", pod("a")),
+        end,
+        end,
+    ):
+        registry.changes.put_nowait(change)
+        await clock.advance(0)
+        seen.append((sorted(facts.running()), sorted(facts.running_in("default"))))
+    other, own = ("other", "b"), ("default", "a")
+    assert seen == [([], []), ([other], []), ([own, other], ["a"]), ([other], []), ([other], [])]
+    following.cancel()
+    with suppress(asyncio.CancelledError):
+        await following
