@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podscaler.api import catalog
@@ -26,6 +26,7 @@ VALUES = st.recursive(
 ENTRIES = st.text(max_size=60) | VALUES.map(json.dumps)
 
 
+@settings(deadline=None)
 @given(text=ENTRIES, api=st.sampled_from(["custom", "external"]), now_s=st.integers(-(10**10), 10**11))
 def test_no_entry_fails(text: str, api: Any, now_s: int) -> None:
     """An entry has series or faults, and every series has a value or none at every instant."""
@@ -44,6 +45,7 @@ def exact(quantity: Quantity) -> Fraction:
 MILLI = st.integers(-(10**15), 10**15).map(Quantity.from_milli)
 
 
+@settings(deadline=None)
 @given(first=MILLI, last=MILLI, span_ns=st.integers(1, 10**15), parts=st.lists(st.integers(0, 100), min_size=2))
 def test_a_ramp_stays_between_its_ends(first: Quantity, last: Quantity, span_ns: int, parts: list[int]) -> None:
     """A ramp only rises or only falls, and never leaves the span between its ends."""
@@ -56,6 +58,7 @@ def test_a_ramp_stays_between_its_ends(first: Quantity, last: Quantity, span_ns:
     assert all(low <= number <= high for number in numbers)
 
 
+@settings(deadline=None)
 @given(total=MILLI, among=st.integers(1, 5000))
 def test_shares_make_up_the_total(total: Quantity, among: int) -> None:
     """All shares together are the total, and less than a thousandth each too much."""

@@ -2,8 +2,8 @@
 
 Called by `lookup` and `apis`.
 
-Source: the custom metrics API server library, observed. Differs: its Statuses carry no `details` either, but the
-adapter for Prometheus names the resource of an unknown external metric in the namespace `default` only.
+Source: the custom metrics API server library, observed; its Statuses have no `details`. Differs: an unknown external
+metric is always one "for namespaces", as the adapter for Prometheus says it in the namespace `default` only.
 """
 
 from podscaler.api.selectors import Selector
