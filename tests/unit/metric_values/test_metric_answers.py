@@ -1,13 +1,23 @@
 """What the metrics APIs answer: lists of values as adapters send them, and their refusals."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
-from metric_world import CUSTOM, EXTERNAL, MetricWorld, pod
+from metric_world import CUSTOM, EXTERNAL, MetricWorld, metric_world, pod
 
 from podscaler.controlplane.registry import MetricQuery, MetricResource
 from podscaler.errors import StatusError
 
 NOW = "2026-01-01T00:00:00Z"
 WEB = "{pods: app=web, value: 1500m}"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[MetricWorld]:
+    """A world without ConfigMaps and pods."""
+    async with metric_world(tmp_path) as opened:
+        yield opened
 
 
 def described(kind: str, name: str, api_version: str = "v1") -> dict[str, str]:

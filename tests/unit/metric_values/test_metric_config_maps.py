@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from metric_world import CUSTOM, EXTERNAL, MetricWorld, config_map
+from metric_world import CUSTOM, EXTERNAL, MetricWorld, config_map, metric_world
 
 from podscaler.api import catalog
 from podscaler.controlplane.metric_values.config_maps import ConfigMaps
@@ -17,6 +18,13 @@ from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
 
 PATTERN = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[MetricWorld]:
+    """A world without ConfigMaps and pods."""
+    async with metric_world(tmp_path) as opened:
+        yield opened
 
 
 def depth(world: MetricWorld) -> list[str]:
