@@ -49,7 +49,8 @@ def with_behavior(spec: Spec, rates: Rates, wanted: int, current: int) -> Limits
     """`wanted` as far as the policies and the bound of its direction allow."""
     direction = _direction(wanted, current)
     if direction is Direction.UNCHANGED:
-        return Limits(wanted, direction, "", (), None, None, WITHIN_RANGE, wanted)
+        past = rates.past
+        return Limits(wanted, direction, "", (), None, None, WITHIN_RANGE, wanted, past.scale_ups, past.scale_downs)
     if direction is Direction.UP:
         allowance = policies.scale_up_allowance(rates, current)
         bound, reason = _nearer_highest(spec, allowance.limit)

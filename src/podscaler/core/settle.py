@@ -196,6 +196,7 @@ def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -
         current_replicas=draft.scale.replicas,
         status_replicas=draft.scale.status_replicas,
         zero=draft.zero,
+        behavior=draft.spec.behavior,
         tolerance_down=draft.tolerance.down if draft.tolerance else None,
         tolerance_up=draft.tolerance.up if draft.tolerance else None,
         selection=combined.target.step if combined else None,

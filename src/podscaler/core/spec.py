@@ -13,7 +13,7 @@ from podscaler.core.model import Fact
 from podscaler.core.settings import SECOND_NS
 
 
-class Policy(Fact, frozen=True, gc=False):
+class Policy(Fact, frozen=True, gc=False, rename="camel"):
     """How much one direction may change within a period: `value` pods, or percent of the replicas at its start."""
 
     type: str
@@ -21,7 +21,7 @@ class Policy(Fact, frozen=True, gc=False):
     period_ns: int
 
 
-class Rules(Fact, frozen=True, gc=False):
+class Rules(Fact, frozen=True, gc=False, rename="camel"):
     """The behavior of one direction.
 
     Attributes:
@@ -38,7 +38,7 @@ class Rules(Fact, frozen=True, gc=False):
     longest_period_ns: int
 
 
-class Behavior(Fact, frozen=True, gc=False):
+class Behavior(Fact, frozen=True, gc=False, rename="camel"):
     """The behavior of both directions, with the API's defaults filled in."""
 
     up: Rules

@@ -14,6 +14,7 @@ import msgspec
 
 from podscaler.api.autoscaling import Condition
 from podscaler.core.history import Recommendation, ScaleEvent
+from podscaler.core.spec import Behavior
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -280,7 +281,7 @@ class Limits(Step, frozen=True, gc=False):
         reason: of ScalingLimited.
         result: after.
         scale_ups, scale_downs: all remembered changes, from which the policies take what was added and removed; empty
-            where rates do not matter.
+            without behavior.
     """
 
     wanted: int
@@ -319,6 +320,7 @@ class Trace(Step, frozen=True, gc=False):
         version: of Kubernetes, whose arithmetic applies (`1.37`).
         conditions_before: as the status had them.
         scale_failure: why there is no scale, else empty; `error` has the prefix.
+        behavior: of the spec, with the API's defaults; None without one.
         tolerance_down, tolerance_up: how far below and above 1.0 a ratio calls for no change.
         is_lifted: whether the result was raised to the minimum on the way from zero (2, point 10.7).
         current_replicas, status_replicas: of the scale.
@@ -339,6 +341,7 @@ class Trace(Step, frozen=True, gc=False):
     current_replicas: int | None = None
     status_replicas: int | None = None
     zero: ZeroRules | None = None
+    behavior: Behavior | None = None
     tolerance_down: float | None = None
     tolerance_up: float | None = None
     selection: Selection | None = None

@@ -5,8 +5,7 @@ changes and their instants), and how far back windows and periods reach. The ins
 one of them are the only ones at which the outcome can change, so the very same stages of the decision are run for
 these, in order, until one of them comes to another count.
 
-What is found is the earliest instant; the controller acts at its first sync after it. Where stabilization left nothing
-to do, the policies were not looked at and are not in the trace: what they will say then is not known.
+What is found is the earliest instant; the controller acts at its first sync after it.
 
 Source: spec/decision.md 8 to 10.
 """
@@ -19,8 +18,8 @@ from podscaler.core import bounds, emulation, stabilization
 from podscaler.core.history import History, Recommendation, ScaleEvent
 from podscaler.core.policies import Rates
 from podscaler.core.settings import Settings
-from podscaler.core.spec import Behavior, Policy, Rules, Spec
-from podscaler.core.trace import Direction, Limits, Stabilization, Step, Trace
+from podscaler.core.spec import Spec
+from podscaler.core.trace import Limits, Stabilization, Step, Trace
 
 NEXT_SYNC_NS = 1
 """Stands for the next sync, whenever that is."""
@@ -57,69 +56,59 @@ class _Future:
     def __init__(self, trace: Trace, step: Stabilization, limits: Limits) -> None:
         self._trace = trace
         self._step = step
-        self._limits = limits
         self._down_window_ns = trace.now - step.down_cutoff
         self._up_window_ns = 0 if step.up_cutoff is None else trace.now - step.up_cutoff
-        self._has_behavior = step.up_cutoff is not None
         self._recommendations = (*step.recommendations, Recommendation(step.proposal, trace.now))
         self._history = _history_after(trace, limits)
-        self._spec = _spec(trace, limits)
+        self._spec = msgspec.structs.replace(
+            _NO_SPEC, min_replicas=trace.min_replicas, max_replicas=trace.max_replicas, behavior=trace.behavior
+        )
         is_written = trace.write is not None and not trace.write.error
         self.current = limits.result if is_written else trace.current_replicas or 0
 
     def instants(self) -> Iterable[int]:
         """When something drops out of a window or a period, from now on."""
-        for recommendation in self._step.recommendations:
-            for window_ns in (self._down_window_ns, self._up_window_ns):
-                yield from self._later(recommendation.at + window_ns + (not self._has_behavior))
-        for event in (*self._history.scale_ups, *self._history.scale_downs):
-            for policy in self._limits.policies:
-                yield from self._later(event.at + policy.period_ns)
+        return (at for at in (*self._ends_of_windows(), *self._ends_of_periods()) if at > self._trace.now)
 
-    def _later(self, at: int) -> Iterable[int]:
-        if at > self._trace.now:
-            yield at
+    def _ends_of_windows(self) -> Iterable[int]:
+        """Without behavior a recommendation counts up to the end of the window, with behavior until shortly before."""
+        still_counts_ns = 1 if self._trace.behavior is None else 0
+        for recommendation in self._step.recommendations:
+            yield recommendation.at + self._down_window_ns + still_counts_ns
+            yield recommendation.at + self._up_window_ns
+
+    def _ends_of_periods(self) -> Iterable[int]:
+        behavior = self._trace.behavior
+        periods_ns = (
+            {each.period_ns for rules in (behavior.up, behavior.down) for each in rules.policies} if behavior else ()
+        )
+        for event in (*self._history.scale_ups, *self._history.scale_downs):
+            for period_ns in periods_ns:
+                yield event.at + period_ns
 
     def replicas(self, at: int) -> int:
         """The count that a sync at `at` would come to."""
-        if self._spec.behavior is None:
+        behavior, proposal = self._spec.behavior, self._step.proposal
+        if behavior is None:
             flags = Settings(downscale_stabilization_ns=self._down_window_ns)
-            stabilized = stabilization.by_flag(self._recommendations, self._step.proposal, at, flags)
+            stabilized = stabilization.by_flag(self._recommendations, proposal, at, flags)
             return bounds.without_behavior(self._spec, stabilized.step.result, self.current).result
         windows_ns = (self._down_window_ns, self._up_window_ns)
         stabilized = stabilization.by_behavior(
-            self._recommendations, self._step.proposal, self.current, now=at, windows_ns=windows_ns
+            self._recommendations, proposal, self.current, now=at, windows_ns=windows_ns
         )
-        return self._limited(self._spec.behavior, stabilized.step.result, at)
-
-    def _limited(self, behavior: Behavior, wanted: int, at: int) -> int:
-        if self._limits.direction is Direction.UNCHANGED:
-            return min(max(wanted, self._trace.min_replicas), self._trace.max_replicas)
         rates = Rates(behavior, self._history, at, emulation.VERSIONS[self._trace.version])
-        return bounds.with_behavior(self._spec, rates, wanted, self.current).result
+        return bounds.with_behavior(self._spec, rates, stabilized.step.result, self.current).result
 
 
 def _history_after(trace: Trace, limits: Limits) -> History:
     """The changes that the next sync will remember."""
     ups, downs = limits.scale_ups, limits.scale_downs
-    if trace.write is not None and not trace.write.error:
+    if trace.behavior is not None and trace.write is not None and not trace.write.error:
         change = limits.result - (trace.current_replicas or 0)
         event = ScaleEvent(abs(change), trace.write.at)
         ups, downs = ((*ups, event), downs) if change > 0 else (ups, (*downs, event))
     return History(scale_ups=ups, scale_downs=downs)
-
-
-def _spec(trace: Trace, limits: Limits) -> Spec:
-    """The part of the spec that limits look at, as far as the trace has it."""
-    policies = tuple(Policy(each.type, each.value, each.period_ns) for each in limits.policies)
-    rules = Rules(None, limits.select_policy, policies, None, 0)
-    has_behavior = trace.stabilization is not None and trace.stabilization.up_cutoff is not None
-    return msgspec.structs.replace(
-        _NO_SPEC,
-        min_replicas=trace.min_replicas,
-        max_replicas=trace.max_replicas,
-        behavior=Behavior(rules, rules) if has_behavior else None,
-    )
 
 
 _NO_SPEC = Spec(
