@@ -218,7 +218,10 @@ def test_an_unknown_image_without_a_command_waits_with_a_reason(up: Up) -> None:
     """The pod stays Pending; its status and an event say why."""
     body = pod("unknown", {"name": "app", "image": "example.com/nobody/knows:1"})
     up.create(PODS, body)
-    waiting = eventually(lambda: status_of(up.get(f"{PODS}/unknown")).get("state", {}).get("waiting"))
+    waiting = eventually(
+        lambda: status_of(up.get(f"{PODS}/unknown")).get("state", {}).get("waiting", {}),
+        until=lambda found: found.get("reason") == "ImageNotKnown",
+    )
     assert "example.com/nobody/knows:1" in waiting["message"]
     eventually(lambda: [m for name, _, m in up.events() if name == "unknown" and "example.com/nobody/knows:1" in m])
 
