@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podscaler.api import catalog
-from podscaler.cli import supervision
+from podscaler.cli import recording, supervision
 from podscaler.clock import Clock
 from podscaler.controller import loop
+from podscaler.controller.record_file import RecordFile
+from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
 from podscaler.controlplane.access import certificates, kubeconfig, tokens
 from podscaler.controlplane.access.certificates import Certificates
@@ -46,6 +48,7 @@ class UpSettings:
         kubeconfig: where the kubeconfig is written.
         metric_resolution_s: seconds between readings of CPU and memory.
         autoscaler: the controller's settings; None runs without it.
+        record: where the autoscaler's syncs are recorded, if anywhere.
     """
 
     data_dir: Path
@@ -53,6 +56,7 @@ class UpSettings:
     kubeconfig: Path
     metric_resolution_s: float
     autoscaler: Settings | None
+    record: RecordFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class ControlPlane:
         access = await asyncio.to_thread(_read_access, data_dir, self._clock.now_ns())
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)
+        kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
         registry = LocalRegistry(objects)
         await make_system_namespaces(registry)
@@ -131,7 +136,7 @@ class ControlPlane:
         self._begin("metrics", sampler.run)
         self._begin("metric values", metrics.run)
         if self._settings.autoscaler is not None:
-            self._begin("autoscaler", self._autoscaler(self._settings.autoscaler))
+            self._begin("autoscaler", self._autoscaler(self._settings.autoscaler, kept))
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
         if self._settings.port:
@@ -160,10 +165,10 @@ class ControlPlane:
             neighbours=neighbours,
         )
 
-    def _autoscaler(self, settings: Settings) -> Callable[[], Awaitable[None]]:
+    def _autoscaler(self, settings: Settings, kept: Recording) -> Callable[[], Awaitable[None]]:
         async def run() -> None:
             config = await asyncio.to_thread(locate.find_config, str(self._settings.kubeconfig))
-            await loop.run_controller(config, settings, self._clock)
+            await loop.run_controller(config, settings, self._clock, kept)
 
         return run
 

@@ -7,14 +7,17 @@ import asyncio
 import logging
 import signal
 import sys
+from contextlib import AsyncExitStack
 from typing import Any
 
 import click
 
+from podscaler.cli import recording
 from podscaler.cli import settings as flags
 from podscaler.clock import SystemClock
 from podscaler.controller import permissions
 from podscaler.controller.loop import USER_AGENT, Controller
+from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.errors import UsageError
@@ -37,6 +40,7 @@ log = logging.getLogger(__name__)
     help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
 )
 @click.option("-v", "--verbose", count=True, help="say everything on stderr, each event too")
+@recording.record_options
 @flags.controller_options
 def command(
     *, kubeconfig: str | None, context: str | None, metrics_bind_address: str, verbose: int, **options: Any
@@ -51,7 +55,7 @@ def command(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(config, settings, address))
+        runner.run(run(config, settings, address, recording.record_file(options, settings)))
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -71,21 +75,25 @@ def loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-async def run(config: Config, settings: Settings, address: tuple[str, int] | None) -> None:
-    """Work until a signal comes. Raises UsageError where the server, or the address to listen on, cannot be had."""
+async def run(
+    config: Config, settings: Settings, address: tuple[str, int] | None, file: RecordFile | None = None
+) -> None:
+    """Work until a signal comes.
+
+    Raises UsageError where the server, the address to listen on or the file to record to cannot be had.
+    """
     clock = SystemClock()
-    transport = await aiohttp_transport.connect(config, user_agent=USER_AGENT)
-    client = Client(transport, clock)
-    controller = Controller(client, settings, clock)
-    endpoints = Endpoints(controller.telemetry, controller.unready)
-    try:
+    client = Client(await aiohttp_transport.connect(config, user_agent=USER_AGENT), clock)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(client.close)
         await permissions.check(client, config.origin)
+        kept = await stack.enter_async_context(recording.open_recording(file, clock))
+        controller = Controller(client, settings, clock, recording=kept)
+        endpoints = Endpoints(controller.telemetry, controller.unready)
+        stack.push_async_callback(endpoints.stop)
         if address is not None:
             log.info("serving /metrics, /healthz and /readyz on %s", await endpoints.start(*address))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, controller.stop)
         await controller.run()
-    finally:
-        await endpoints.stop()
-        await client.close()

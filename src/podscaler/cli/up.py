@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from podscaler.cli import recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
 from podscaler.clock import NANOSECONDS, SystemClock
@@ -45,6 +46,7 @@ def default_data_dir() -> Path:
 )
 @click.option("--without-autoscaler", is_flag=True, help="leave autoscaling to another controller")
 @click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything")
+@recording.record_options
 @controller_settings.controller_options
 def command(
     *,
@@ -69,6 +71,8 @@ def command(
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:
         raise UsageError(f"--{METRIC_RESOLUTION} must be at least 100ms")
+    if without_autoscaler and options["record"] is not None:
+        raise UsageError("--record needs the autoscaler, which --without-autoscaler leaves out")
     folder = (data_dir or default_data_dir()).expanduser().absolute()
     wanted = UpSettings(
         data_dir=folder,
@@ -76,6 +80,7 @@ def command(
         kubeconfig=kubeconfig_out.expanduser().absolute() if kubeconfig_out else folder / "kubeconfig",
         metric_resolution_s=resolution_ns / NANOSECONDS,
         autoscaler=None if without_autoscaler else autoscaler,
+        record=recording.record_file(options, autoscaler),
     )
     run = _loop_runner()
     run(_up(wanted))

@@ -1,7 +1,7 @@
 """What the controller follows: autoscalers and pods, read into facts once when they change.
 
 The loop keeps a cache of each; syncs take objects from there and parse nothing. A cached pod keeps only what decisions
-use, a cached autoscaler the whole object, because status writes carry it.
+use (where somebody records, as text too), a cached autoscaler the whole object, because status writes carry it.
 
 Source: controller.md 2 and 10.
 """
@@ -20,6 +20,7 @@ from podscaler.kube.watch import Source
 
 _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 _POD = msgspec.json.Decoder(Pod)
+_ENCODER = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,11 @@ class Autoscaler:
 
 @dataclass(frozen=True, slots=True)
 class CachedPod:
-    """A cached pod: what finds it, and its facts."""
+    """A cached pod: what finds it, its facts, and the JSON of its trimmed object (empty where nobody records)."""
 
     metadata: PodMeta
     facts: model.Pod
+    text: bytes = b""
 
 
 def autoscalers(rules: Emulation) -> Source[Autoscaler]:
@@ -46,9 +48,9 @@ def autoscalers(rules: Emulation) -> Source[Autoscaler]:
     )
 
 
-def pods(rules: Emulation) -> Source[CachedPod]:
+def pods(rules: Emulation, *, with_text: bool = False) -> Source[CachedPod]:
     """All pods."""
-    return Source("/api/v1/pods", "pods", _pod(rules))
+    return Source("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
 
 
 def _autoscaler(rules: Emulation) -> Callable[[msgspec.Raw], Autoscaler]:
@@ -59,9 +61,15 @@ def _autoscaler(rules: Emulation) -> Callable[[msgspec.Raw], Autoscaler]:
     return read
 
 
-def _pod(rules: Emulation) -> Callable[[msgspec.Raw], CachedPod]:
+def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
     def read(raw: msgspec.Raw) -> CachedPod:
         wire = _POD.decode(raw)
-        return CachedPod(wire.metadata, intake.pod(wire, rules))
+        return CachedPod(wire.metadata, intake.pod(wire, rules), _text(wire) if with_text else b"")
 
     return read
+
+
+def _text(wire: Pod) -> bytes:
+    """The pod without what changes although nothing does that a decision looks at."""
+    metadata = msgspec.structs.replace(wire.metadata, uid="", resource_version="")
+    return _ENCODER.encode(msgspec.structs.replace(wire, metadata=metadata))

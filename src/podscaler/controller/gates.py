@@ -52,6 +52,10 @@ class Gates:
         """Whether the gate of that name (one of KNOWN) is on."""
         return self.chosen.get(name, KNOWN[name].default)
 
+    def __str__(self) -> str:
+        """What was chosen, as the flag says it."""
+        return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
+
 
 def parse(text: str) -> Gates:
     """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""

@@ -25,6 +25,7 @@ from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reconcile import Reconciler
+from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.telemetry import Telemetry
@@ -52,6 +53,7 @@ class Controller:
         settings: what the flags say.
         clock: all of the controller's time.
         metrics: where metrics come from; None: the metrics APIs of the same API server.
+        recording: where syncs are reported; the caller ends it.
         rng: for jitter and for the correlation of events.
     """
 
@@ -62,6 +64,7 @@ class Controller:
         clock: Clock,
         *,
         metrics: MetricsSource | None = None,
+        recording: Recording | None = None,
         rng: random.Random | None = None,
     ) -> None:
         rng = rng or random.Random()
@@ -73,8 +76,10 @@ class Controller:
         self._autoscaler_watch = Reflector(
             client, following.autoscalers(rules), cache=self._autoscalers, clock=clock, rng=rng
         )
-        self._pod_watch = Reflector(client, following.pods(rules), cache=self._pods, clock=clock, rng=rng)
-        self._around = Surroundings.of(client, settings, clock, metrics=metrics, rng=rng)
+        self._around = Surroundings.of(client, settings, clock, metrics=metrics, recording=recording, rng=rng)
+        self.telemetry.count_recording(self._around.recording)
+        pods = following.pods(rules, with_text=self._around.recording.is_on)
+        self._pod_watch = Reflector(client, pods, cache=self._pods, clock=clock, rng=rng)
         self._memory = Memory()
         self._queue = MeteredQueue(clock, self.telemetry.queue)
         self._reconciler = Reconciler(self._around, self._memory, self._pods, settings)
@@ -103,6 +108,7 @@ class Controller:
             self._background("the watch of autoscalers", self._autoscaler_watch.run),
             self._background("the watch of pods", self._pod_watch.run),
             self._background("the writer of events", self._around.recorder.run),
+            self._background("the recording", self._around.recording.run),
         ]
         workers: list[asyncio.Task[None]] = []
         try:
@@ -182,6 +188,7 @@ class Controller:
         if autoscaler is None:
             log.info("horizontalpodautoscaler %s/%s has been deleted", *key)
             self._memory.forget(key)
+            self._around.recording.report(End(self._clock.now_ns(), key))
             return False
         await self._reconciler.reconcile(autoscaler)
         return True
@@ -207,10 +214,10 @@ class Controller:
             await self._clock.sleep(RESTART_DELAY_S)
 
 
-async def run_controller(config: Config, settings: Settings, clock: Clock) -> None:
+async def run_controller(config: Config, settings: Settings, clock: Clock, recording: Recording) -> None:
     """Run a controller on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
     client = Client(await aiohttp_transport.connect(config, user_agent=USER_AGENT), clock)
     try:
-        await Controller(client, settings, clock).run()
+        await Controller(client, settings, clock, recording=recording).run()
     finally:
         await client.close()

@@ -8,7 +8,6 @@ Source: decision.md 2 (steps 1 to 10), 3.1, 7.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,31 +15,18 @@ from podscaler.api import selectors
 from podscaler.api.selectors import Selector, SelectorError
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
+from podscaler.controller.seen import Seen
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.target import Target
 from podscaler.core import demand
 from podscaler.core.demand import Demand
 from podscaler.core.metric_spec import Metric
-from podscaler.core.model import Answer, Failure, Observation, Pod, Scale
+from podscaler.core.model import Failure, Observation, Scale
 from podscaler.core.settings import Settings
 from podscaler.errors import StatusError
 from podscaler.kube.cache import Cache, key_of
 from podscaler.metrics import queries
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a sync saw.
-
-    Attributes:
-        observation: for the decision.
-        target: to write the scale with; None where it could not be read.
-        durations_s: how long each metric's answer took, in the order of the spec; empty where none was asked for.
-    """
-
-    observation: Observation
-    target: Target | None
-    durations_s: tuple[float, ...] = ()
+from podscaler.metrics.queries import Answered
 
 
 class Observer:
@@ -62,14 +48,17 @@ class Observer:
     async def observe(self, autoscaler: Autoscaler) -> Seen:
         """The facts. Raises nothing that the world may cause: failures are facts."""
         target, scale = await self._read_target(autoscaler)
-        observation = self._observation(autoscaler, scale)
+        pods = self._target_pods(autoscaler, scale)
+        observation = self._observation(autoscaler, scale, pods)
         needed = demand.of_sync(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
-            return Seen(observation, target)
+            return Seen(observation, target, pods)
         self._memory.keep_selector(key_of(autoscaler), needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
-        observation = self._observation(autoscaler, scale)  # pods as they are when the samples have come
-        return Seen(msgspec.structs.replace(observation, metrics=answers), target, durations_s)
+        pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
+        facts = tuple([answer.facts if answer else None for answer in answers])
+        observation = msgspec.structs.replace(self._observation(autoscaler, scale, pods), metrics=facts)
+        return Seen(observation, target, pods, answers, durations_s)
 
     async def _read_target(self, autoscaler: Autoscaler) -> tuple[Target | None, Scale | Failure]:
         if autoscaler.spec.target_fault:
@@ -82,33 +71,33 @@ class Observer:
         wire = target.scale
         return target, Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
 
-    def _observation(self, autoscaler: Autoscaler, scale: Scale | Failure) -> Observation:
+    def _observation(self, autoscaler: Autoscaler, scale: Scale | Failure, pods: Sequence[CachedPod]) -> Observation:
         key = key_of(autoscaler)
         return Observation(
             scale=scale,
             status=autoscaler.wire.status,
             generation=autoscaler.metadata.generation,
-            pods=self._target_pods(key[0], scale),
+            pods=[pod.facts for pod in pods],
             neighbours=self._memory.neighbours(key[0]),
             is_registered=self._memory.is_registered(key),
         )
 
-    def _target_pods(self, namespace: str, scale: Scale | Failure) -> Sequence[Pod]:
+    def _target_pods(self, autoscaler: Autoscaler, scale: Scale | Failure) -> Sequence[CachedPod]:
         if isinstance(scale, Failure) or not scale.selector:
             return ()
         try:
             selector = selectors.parse(scale.selector)
         except SelectorError:
             return ()  # the decision reports it
-        return [pod.facts for pod in self._pods.select(namespace, selector)]
+        return self._pods.select(autoscaler.metadata.namespace, selector)
 
-    async def _answers(self, namespace: str, needed: Demand) -> tuple[tuple[Answer | None, ...], tuple[float, ...]]:
+    async def _answers(self, namespace: str, needed: Demand) -> tuple[tuple[Answered | None, ...], tuple[float, ...]]:
         selector = needed.selector or selectors.NOTHING
         timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
         results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)
         return tuple([answer for answer, _ in results]), tuple([duration_s for _, duration_s in results])
 
-    async def _timed(self, namespace: str, metric: Metric | None, selector: Selector) -> tuple[Answer | None, float]:
+    async def _timed(self, namespace: str, metric: Metric | None, selector: Selector) -> tuple[Answered | None, float]:
         if metric is None:
             return None, 0.0
         started_s = self._around.clock.monotonic_s()

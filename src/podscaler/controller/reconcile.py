@@ -7,12 +7,15 @@ Source: decision.md 2, 11.2; controller.md 3.
 """
 
 import logging
+from collections.abc import Sequence
 
 from podscaler.controller import status
 from podscaler.controller.correlation import Subject
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
-from podscaler.controller.observe import Observer, Seen
+from podscaler.controller.observe import Observer
+from podscaler.controller.recording import Sync
+from podscaler.controller.seen import Seen
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.target import Target
@@ -42,14 +45,17 @@ class Reconciler:
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
         """What was decided and done. Raises nothing that the world may cause: that is in the decision and reported."""
-        started_s = self._around.clock.monotonic_s()
+        clock = self._around.clock
+        started_s = clock.monotonic_s()
         seen = await self._observer.observe(autoscaler)
-        decision = await self._carry_out(autoscaler, seen, self._decide(autoscaler, seen))
-        error = await self._report(autoscaler, decision) or decision.error
-        self._say(autoscaler, error)
-        kind = ErrorKind.INTERNAL if error != decision.error else decision.error_kind
-        duration_s = self._around.clock.monotonic_s() - started_s
-        self._around.telemetry.reconciled(decision.action.value, kind.value, duration_s)
+        past, now_ns = self._memory.history(key_of(autoscaler)), clock.now_ns()
+        decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
+        decision, refusals = await self._carry_out(autoscaler, seen, decision)
+        decision, status_refusal = await self._report(autoscaler, decision)
+        self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision, refusals, status_refusal))
+        self._say(autoscaler, decision.error)
+        duration_s = clock.monotonic_s() - started_s
+        self._around.telemetry.reconciled(decision.action.value, decision.error_kind.value, duration_s)
         self._count_metrics(autoscaler, seen, decision)
         return decision
 
@@ -61,26 +67,25 @@ class Reconciler:
             else:
                 log.info("horizontalpodautoscaler %s: works again", autoscaler.spec.key)
 
-    def _decide(self, autoscaler: Autoscaler, seen: Seen) -> Decision:
-        past = self._memory.history(key_of(autoscaler))
-        return decide.decide(autoscaler.spec, seen.observation, past, self._around.clock.now_ns(), self._flags)
-
-    async def _carry_out(self, autoscaler: Autoscaler, seen: Seen, decision: Decision) -> Decision:
-        """Write the scale, and remember; the decision as it turned out."""
+    async def _carry_out(
+        self, autoscaler: Autoscaler, seen: Seen, decision: Decision
+    ) -> tuple[Decision, Sequence[StatusError]]:
+        """Write the scale, and remember; the decision as it turned out, and the failed attempts to write."""
         key = key_of(autoscaler)
+        refusals: Sequence[StatusError] = ()
         if decision.selector is not None:
             self._memory.keep_selector(key, decision.selector)
         if decision.draft is not None and seen.target is not None:
             self._memory.keep_history(key, decision.draft.past)
-            decision = await self._rescale(decision.draft, seen.target)
+            decision, refusals = await self._rescale(decision.draft, seen.target)
         self._memory.keep_history(key, decision.history)
-        return decision
+        return decision, refusals
 
-    async def _rescale(self, draft: Draft, target: Target) -> Decision:
-        try:
-            await self._around.targets.write(target, draft.desired)
-        except StatusError as error:
-            return settle.refused(draft, self._around.clock.now_ns(), error.message)
+    async def _rescale(self, draft: Draft, target: Target) -> tuple[Decision, Sequence[StatusError]]:
+        written = await self._around.targets.write(target, draft.desired)
+        now_ns = self._around.clock.now_ns()
+        if not written.is_done:
+            return settle.refused(draft, now_ns, written.refusals[-1].message), written.refusals
         log.info(
             "horizontalpodautoscaler %s: rescaled from %d to %d: %s",
             draft.spec.key,
@@ -88,31 +93,33 @@ class Reconciler:
             draft.desired,
             draft.reason,
         )
-        return settle.written(draft, self._around.clock.now_ns())
+        return settle.written(draft, now_ns), written.refusals
 
-    async def _report(self, autoscaler: Autoscaler, decision: Decision) -> str:
-        """Events, gauge and status; the error of a status that was not written, if that is the sync's, else empty."""
+    async def _report(self, autoscaler: Autoscaler, decision: Decision) -> tuple[Decision, StatusError | None]:
+        """Events, gauge and status; the decision as it turned out, and why the status was not written."""
         subject = _subject(autoscaler)
         self._record(subject, decision, follows_status=False)
         if decision.reached_end:
             self._around.telemetry.desired(key_of(autoscaler), decision.status.desired_replicas)
-        error = await self._write_status(autoscaler, subject, decision)
+        refusal = await self._write_status(autoscaler, decision)
+        if refusal is not None:
+            name, before = autoscaler.metadata.name, autoscaler.wire.status
+            decision = settle.unreported(decision, before, name, refusal.message)
+            if not decision.reached_end:
+                log.warning("horizontalpodautoscaler %s: its status: %s", autoscaler.spec.key, refusal)
         self._record(subject, decision, follows_status=True)
-        if error and not decision.reached_end:
-            log.warning("horizontalpodautoscaler %s: %s", autoscaler.spec.key, error)
-            return ""
-        return error
+        return decision, refusal
 
-    async def _write_status(self, autoscaler: Autoscaler, subject: Subject, decision: Decision) -> str:
+    async def _write_status(self, autoscaler: Autoscaler, decision: Decision) -> StatusError | None:
+        """Write it if it says something new; why it was refused, if it was."""
         if status.is_same(autoscaler.wire.status, decision.status):
-            return ""
+            return None
         try:
             version = await status.write(self._around.client, autoscaler.wire, decision.status)
         except StatusError as error:
-            self._around.recorder.record(subject, "Warning", "FailedUpdateStatus", error.message)
-            return f"failed to update status for {autoscaler.metadata.name}: {error}"
+            return error
         self._memory.versions.wrote(key_of(autoscaler), autoscaler.metadata.uid, version)
-        return ""
+        return None
 
     def _record(self, subject: Subject, decision: Decision, *, follows_status: bool) -> None:
         for event in decision.events:

@@ -6,7 +6,9 @@ Source: controller.md 7.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from podscaler.api import duration
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import gates
 from podscaler.controller.gates import Gates
@@ -39,6 +41,20 @@ class Settings:
     def sync_period_s(self) -> float:
         """The sync period in seconds."""
         return self.sync_period_ns / NANOSECONDS
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """All settings by the names of their flags, as recordings keep them."""
+        prefix = "horizontal-pod-autoscaler-"
+        return {
+            "concurrent-horizontal-pod-autoscaler-syncs": self.concurrent_syncs,
+            f"{prefix}sync-period": duration.text(self.sync_period_ns),
+            f"{prefix}downscale-stabilization": duration.text(self.downscale_stabilization_ns),
+            f"{prefix}tolerance": self.tolerance,
+            f"{prefix}cpu-initialization-period": duration.text(self.cpu_initialization_period_ns),
+            f"{prefix}initial-readiness-delay": duration.text(self.initial_readiness_delay_ns),
+            "feature-gates": str(self.gates),
+        }
 
     @property
     def decision(self) -> core_settings.Settings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from podscaler.clock import Clock
 from podscaler.controller.events import Recorder
+from podscaler.controller.recording import NoRecording, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.target import Targets
 from podscaler.controller.telemetry import Telemetry
@@ -27,13 +28,21 @@ class Surroundings:
     metrics: MetricsSource
     recorder: Recorder
     telemetry: Telemetry
+    recording: Recording
     clock: Clock
 
     @classmethod
     def of(
-        cls, client: Client, settings: Settings, clock: Clock, *, metrics: MetricsSource | None, rng: random.Random
+        cls,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        *,
+        metrics: MetricsSource | None,
+        recording: Recording | None = None,
+        rng: random.Random,
     ) -> "Surroundings":
-        """Those of one API server; `metrics` None: its metrics APIs."""
+        """Those of one API server; `metrics` None: its metrics APIs, `recording` None: nobody records."""
         discovery = Discovery(client, clock)
         source = metrics or APIMetricsSource(client, discovery, version_period_s=settings.sync_period_s)
         return cls(
@@ -42,5 +51,6 @@ class Surroundings:
             metrics=SharedMetricsSource(source),
             recorder=Recorder(client, clock, rng),
             telemetry=Telemetry(clock),
+            recording=recording or NoRecording(),
             clock=clock,
         )

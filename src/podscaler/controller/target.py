@@ -8,6 +8,7 @@ Source: decision.md 2 steps 2, 3 and 11; controller.md 4 and 10.
 
 import logging
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -43,6 +44,14 @@ class Target:
     subject: str
     reference: str
     scale: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a scale: whether it was written, and why each failed attempt failed, in order."""
+
+    is_done: bool
+    refusals: Sequence[StatusError]
 
 
 class Targets:
@@ -90,19 +99,18 @@ class Targets:
             raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
         return list(by_plural.values())
 
-    async def write(self, target: Target, replicas: int) -> None:
-        """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is.
-
-        Raises StatusError: the last attempt's.
-        """
-        for attempt in range(1, ATTEMPTS + 1):
+    async def write(self, target: Target, replicas: int) -> Written:
+        """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is."""
+        refusals: list[StatusError] = []
+        while True:
             try:
                 await self._put(target, replicas)
-                return
+                return Written(True, refusals)
             except StatusError as error:
+                refusals.append(error)
                 target = await self._latest(target)
-                if attempt == ATTEMPTS or not is_conflict(error):
-                    raise
+                if len(refusals) == ATTEMPTS or not is_conflict(error):
+                    return Written(False, refusals)
             await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
 
     async def _get(self, path: str, subject: str) -> Scale:

@@ -7,11 +7,11 @@ Source: controller.md 8.
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, Protocol
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from podscaler.clock import Clock
@@ -118,9 +118,42 @@ class Telemetry:
         """A sync was skipped because the cache has not seen our last write."""
         self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()
 
+    def count_recording(self, recording: "Recorded") -> None:
+        """Show how much of the recording is written and lost, if there is one (metrics of our own)."""
+        if recording.is_on:
+            self.registry.register(RecordingMetrics(recording))
+
     def render(self) -> bytes:
         """All of it in Prometheus' text format; takes a while with thousands of autoscalers, so call it in a thread."""
         return prometheus_client.generate_latest(self.registry)
+
+
+class Recorded(Protocol):
+    """The figures of a recording."""
+
+    @property
+    def is_on(self) -> bool: ...
+    @property
+    def lines_written(self) -> int: ...
+    @property
+    def lines_lost(self) -> int: ...
+
+
+class RecordingMetrics(Collector):
+    """How many lines of a recording are written and lost.
+
+    Args:
+        recording: who counts them.
+    """
+
+    def __init__(self, recording: Recorded) -> None:
+        self._recording = recording
+
+    def collect(self) -> Iterable[Metric]:
+        """The counters, as of now."""
+        written, lost = self._recording.lines_written, self._recording.lines_lost
+        yield CounterMetricFamily("podscaler_recording_lines", "Lines written to the recording.", value=written)
+        yield CounterMetricFamily("podscaler_recording_lost_lines", "Lines that the recording lost.", value=lost)
 
 
 class QueueMetrics(Collector):

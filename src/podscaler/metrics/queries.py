@@ -6,8 +6,11 @@ the decision's business what that means.
 Source: decision.md 7.
 """
 
+from dataclasses import dataclass
+
 from podscaler.api import selectors
 from podscaler.api.autoscaling import MetricIdentifier
+from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
 from podscaler.api.selectors import Selector
 from podscaler.core import model, samples
 from podscaler.core.emulation import Emulation
@@ -16,9 +19,17 @@ from podscaler.errors import StatusError
 from podscaler.metrics.source import MetricsSource
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to one query: what the decision takes from it, and as it came (None where it failed)."""
+
+    facts: model.Answer
+    wire: PodMetricsList | MetricValueList | ExternalMetricValueList | None = None
+
+
 async def answer(
     source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
-) -> model.Answer:
+) -> Answered:
     """What the metrics APIs say about `metric`, which has no fault.
 
     Args:
@@ -31,31 +42,30 @@ async def answer(
     try:
         return await _answer(source, metric, namespace=namespace, selector=selector, rules=rules)
     except StatusError as error:
-        return model.Failure(error.message, error.reason, error.code)
+        return Answered(model.Failure(error.message, error.reason, error.code))
     except ValueError as error:
-        return model.Failure(f"the metrics API's answer cannot be read: {error}")
+        return Answered(model.Failure(f"the metrics API's answer cannot be read: {error}"))
 
 
 async def _answer(
     source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
-) -> model.Answer:
+) -> Answered:
     match metric:
         case ResourceMetric():
             usage = await source.resource_metrics(namespace, selector)
-            return samples.of_resource(usage, metric.resource, metric.container, rules)
+            return Answered(samples.of_resource(usage, metric.resource, metric.container, rules), usage)
         case PodsMetric():
             name, own = metric.identifier.name, _selector(metric.identifier)
             values = await source.pods_metric(namespace, name, selector=selector, metric_selector=own)
-            return samples.of_pods(values, rules)
+            return Answered(samples.of_pods(values, rules), values)
         case ObjectMetric():
             name, own = metric.identifier.name, _selector(metric.identifier)
-            described = metric.described
-            return samples.of_values(
-                await source.object_metric(namespace, name, described=described, metric_selector=own), rules
-            )
+            values = await source.object_metric(namespace, name, described=metric.described, metric_selector=own)
+            return Answered(samples.of_values(values, rules), values)
         case ExternalMetric():
             name, own = metric.identifier.name, _selector(metric.identifier)
-            return samples.of_values(await source.external_metric(namespace, name, metric_selector=own), rules)
+            totals = await source.external_metric(namespace, name, metric_selector=own)
+            return Answered(samples.of_values(totals, rules), totals)
         case _:
             raise ValueError(f"nobody serves metrics of type {metric.type}")
 

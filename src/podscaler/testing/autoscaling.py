@@ -9,6 +9,7 @@ from typing import Any
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controller.loop import Controller
+from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
 from podscaler.kube.client import Client
 from podscaler.testing.clock import VirtualClock
@@ -38,10 +39,12 @@ class AutoscalerWorld:
     """A controller at work on a cluster in memory.
 
     Args:
+        recording: where the controller reports its syncs.
         settings: the controller's, where they are not the defaults.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, recording: Recording | None = None, **settings: Any) -> None:
+        self.recording = recording
         self.clock = VirtualClock()
         self.cluster = FakeCluster()
         self.settings = Settings(sync_period_ns=15 * NANOSECONDS, **settings)
@@ -50,7 +53,8 @@ class AutoscalerWorld:
 
     def make_controller(self) -> Controller:
         """A controller on the cluster, not started."""
-        return Controller(Client(self.cluster, self.clock), self.settings, self.clock, rng=NoRandomness())
+        client = Client(self.cluster, self.clock)
+        return Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
 
     def add_web(self, *, cpu: str = "500m", replicas: int = 1, **more: Any) -> None:
         """Make the deployment `web` with pods that use so much CPU (of 1 requested), and its autoscaler."""

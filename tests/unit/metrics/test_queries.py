@@ -90,7 +90,9 @@ CASES: dict[str, tuple[metric_spec.Metric, tuple[str, ...], Any]] = {
 
 
 async def _ask(source: Any, metric: metric_spec.Metric) -> Any:
-    return await queries.answer(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
+    answered = await queries.answer(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
+    assert (answered.wire is None) == isinstance(answered.facts, Failure)
+    return answered.facts
 
 
 @pytest.mark.parametrize("name", CASES)
