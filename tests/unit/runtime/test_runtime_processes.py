@@ -335,7 +335,7 @@ async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
 async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
     """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
     noted, innocent = (
-        subprocess.Popen([*SHELL, "sleep 1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
+        subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
     )
     marked = escaped(identity.INSTANCE_VARIABLE, "instance-1")
     process_records.write(tmp_path, "c1", noted.pid)
