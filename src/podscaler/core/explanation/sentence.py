@@ -26,7 +26,7 @@ def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) 
     if not source.has_history and verdict.wanted != verdict.current and trace.limits is not None:
         return _without_history(trace, verdict)
     text = _WRITERS.get(verdict.ending, _held)(trace, verdict, source)
-    return f"{text}{_partial_failure(trace, verdict)}{_until(trace, verdict, outlook)}"
+    return f"{text}{_until(trace, verdict, outlook)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
 
 
 def _no_scale(trace: Trace, verdict: Verdict, source: Source) -> str:
@@ -149,6 +149,10 @@ def _partial_failure(trace: Trace, verdict: Verdict) -> str:
     if not failed:
         return ""
     return f"; {len(failed)} of its {len(trace.metrics)} metrics cannot be evaluated: {_failure(failed[0])}"
+
+
+def _status_failure(trace: Trace) -> str:
+    return f"; the status could not be written: {trace.status_failure}" if trace.status_failure else ""
 
 
 def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None) -> str:

@@ -67,5 +67,7 @@ def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[Told])
         yield Line(condition.type, f"{condition.status}, {since}: {condition.reason}, {condition.message}")
     for event in events:
         yield Line("event", f"{event.type} {event.reason}: {event.message}")
+    if trace.status_failure:
+        yield Line("status", f"not written: {trace.status_failure}")
     if trace.error:
         yield Line("error", trace.error)
