@@ -52,13 +52,20 @@ class Splitter:
 
     def feed(self, data: bytes, now_ns: int) -> bytes:
         """The stored form of all lines that are complete now; the rest waits."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
         head = stamp(now_ns) + b" " + self._stream
-        stored = [piece for line in lines for piece in _pieces(head, line)]
-        while len(self._rest) > MAX_LINE_BYTES:
-            stored.append(head + b" P " + self._rest[:MAX_LINE_BYTES] + b"\n")
-            self._rest = self._rest[MAX_LINE_BYTES:]
-        return b"".join(stored)
+        complete, newline, rest = (self._rest + data).rpartition(b"\n")
+        stored = self._complete(complete, head) if newline else b""
+        while len(rest) > MAX_LINE_BYTES:
+            stored += head + b" P " + rest[:MAX_LINE_BYTES] + b"\n"
+            rest = rest[MAX_LINE_BYTES:]
+        self._rest = rest
+        return stored
+
+    @staticmethod
+    def _complete(lines: bytes, head: bytes) -> bytes:
+        if len(lines) <= MAX_LINE_BYTES:  # no line can be too long: one pass for all of them
+            return head + b" F " + lines.replace(b"\n", b"\n" + head + b" F ") + b"\n"
+        return b"".join(piece for line in lines.split(b"\n") for piece in _pieces(head, line))
 
     def finish(self, now_ns: int) -> bytes:
         """The stored form of what has no newline at the end of the stream."""

@@ -7,7 +7,9 @@ from typing import Final
 
 from podscaler.controlplane.runtime.log_files import ContainerLog, Stream
 
-READ_BYTES: Final = 1 << 16
+READ_BYTES: Final = 15 * 1024
+"""So little that what many containers print is taken by turns, and that it is split in one pass (`log_format`)."""
+
 DRAIN_BYTES: Final = 4 << 20
 
 
