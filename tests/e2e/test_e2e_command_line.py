@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Up, eventually
+from up_process import Up, eventually
 
 pytestmark = [pytest.mark.e2e]
 

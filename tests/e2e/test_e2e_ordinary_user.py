@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Up, eventually
+from up_process import Up, eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from conftest import Up, eventually
+from up_process import Up, eventually
 
 pytestmark = [pytest.mark.e2e]
 

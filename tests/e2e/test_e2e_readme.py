@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Up
+from up_process import Up
 
 pytestmark = [pytest.mark.e2e]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from conftest import Up, eventually
+from up_process import Up, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
 

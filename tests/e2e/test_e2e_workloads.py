@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import Up, eventually
+from up_process import Up, eventually
 
 pytestmark = [pytest.mark.e2e]
 

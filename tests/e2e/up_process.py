@@ -1,0 +1,184 @@
+"""A real `podscaler up` for tests: started as a process, driven through its API alone.
+
+A module of its own name, as every folder of tests may have a conftest.
+"""
+
+import base64
+import http.client
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+
+T = TypeVar("T")
+Object = dict[str, Any]
+
+QUICK = (
+    "--horizontal-pod-autoscaler-sync-period=2s",
+    "--metric-resolution=2s",
+    "--horizontal-pod-autoscaler-downscale-stabilization=15s",
+    "--horizontal-pod-autoscaler-cpu-initialization-period=5s",
+)
+JSON = "application/json"
+KUBECTL = shutil.which("kubectl")
+
+
+def eventually(
+    what: Callable[[], T], *, until: Callable[[T], bool] = bool, timeout_s: float = 30, every_s: float = 0.1
+) -> T:
+    """The first value of `what()` for which `until` holds; fails the test with the last value after `timeout_s`."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        value = what()
+        if until(value):
+            return value
+        if time.monotonic() > deadline_s:
+            pytest.fail(f"not within {timeout_s} s; the last value was {value!r}")
+        time.sleep(every_s)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API server answered; `body` is decoded JSON, or text where it is not JSON."""
+
+    status: int
+    body: Any
+
+
+class Up:
+    """One `podscaler up` on a data directory; may be killed and started again.
+
+    Args:
+        data_dir: where it keeps everything.
+        flags: what else it is told.
+    """
+
+    def __init__(self, data_dir: Path, flags: tuple[str, ...] = QUICK) -> None:
+        self.data_dir = data_dir
+        self.flags = flags
+        self.process: subprocess.Popen[str] | None = None
+        self.log = data_dir.parent / f"{data_dir.name}.log"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file that `up` writes."""
+        return self.data_dir / "kubeconfig"
+
+    def start(self, *, python: str = sys.executable, env: dict[str, str] | None = None, **process: Any) -> "Up":
+        """Start it (by `python`, with more environment and arguments of Popen) and wait until it says it is ready."""
+        command = [python, "-m", "podscaler", "up", "--data-dir", str(self.data_dir), *self.flags]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(env or {})}, **process
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert "podscaler is up" in line, f"{line}\n{self.log.read_text()}"
+        return self
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ask it to end; its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(timeout=60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status
+
+    def _access(self) -> tuple[str, int, str, ssl.SSLContext]:
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        host, _, port = cluster["server"].removeprefix("https://").partition(":")
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        return host, int(port), user["token"], ssl.create_default_context(cadata=authority)
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, content_type: str = JSON, token: str | None = None
+    ) -> Answer:
+        """One request with the admin's token (or `token`; an empty one sends none)."""
+        host, port, admin, context = self._access()
+        connection = http.client.HTTPSConnection(host, port, context=context, timeout=30)
+        try:
+            headers = {"Accept": JSON, "Content-Type": content_type}
+            if token is None or token:
+                headers["Authorization"] = f"Bearer {token or admin}"
+            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+            connection.request(method, path, body=data, headers=headers)
+            response = connection.getresponse()
+            text = response.read().decode()
+            is_json = response.headers.get("Content-Type", "").startswith(JSON) and "watch=" not in path
+            return Answer(response.status, json.loads(text) if is_json and text else text)
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        """The body of a GET that must succeed."""
+        answer = self.request("GET", path)
+        assert answer.status == 200, answer
+        return answer.body
+
+    def find(self, path: str) -> Any:
+        """The body of a GET, None for 404."""
+        answer = self.request("GET", path)
+        assert answer.status in {200, 404}, answer
+        return answer.body if answer.status == 200 else None
+
+    def create(self, path: str, body: Object) -> Object:
+        """The object as created by a POST that must succeed."""
+        answer = self.request("POST", path, body)
+        assert answer.status == 201, answer
+        created: Object = answer.body
+        return created
+
+    def patch(self, path: str, body: Any, content_type: str = "application/merge-patch+json") -> Object:
+        """The object after a PATCH that must succeed."""
+        answer = self.request("PATCH", path, body, content_type=content_type)
+        assert answer.status == 200, answer
+        patched: Object = answer.body
+        return patched
+
+    def delete(self, path: str, body: Any = None) -> None:
+        """DELETE, which must succeed."""
+        answer = self.request("DELETE", path, body)
+        assert answer.status in {200, 202}, answer
+
+    def kubectl(self, *args: str, stdin: str | None = None, timeout_s: float = 120) -> str:
+        """What kubectl prints to stdout; it must succeed."""
+        done = self.run_kubectl(*args, stdin=stdin, timeout_s=timeout_s)
+        assert done.returncode == 0, f"kubectl {' '.join(args)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def run_kubectl(
+        self, *args: str, stdin: str | None = None, timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """kubectl with this server's kubeconfig."""
+        assert KUBECTL is not None
+        home = self.data_dir.parent
+        env = {"KUBECONFIG": str(self.kubeconfig), "HOME": str(home), "PATH": os.environ["PATH"], "TZ": "UTC"}
+        return subprocess.run(
+            [KUBECTL, *args], input=stdin, capture_output=True, text=True, env=env, timeout=timeout_s, check=False
+        )
+
+    def events(self, namespace: str = "default") -> list[tuple[str, str, str]]:
+        """(object's name, reason, message) of the namespace's events."""
+        items = self.get(f"/api/v1/namespaces/{namespace}/events")["items"]
+        return [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in items]
