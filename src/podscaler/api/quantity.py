@@ -131,7 +131,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         try:
             base = float(self.unscaled)
         except OverflowError:
-            base = math.copysign(math.inf, self.unscaled)
+            base = math.inf if self.unscaled > 0 else -math.inf
         return base * float(f"1e{self.scale}") if self.scale else base
 
     def sign(self) -> int:
