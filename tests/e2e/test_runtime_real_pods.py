@@ -210,6 +210,27 @@ async def test_containers_run_as_who_they_are_told(node: Node) -> None:
     assert await node.log("p") == "4321\n4322\nmine\n"
 
 
+@as_root
+@needs_mounts
+async def test_other_users_have_volumes_and_a_folder_too(node: Node) -> None:
+    """With volumes as well, another user starts in its own folder, though the data directory is closed to it."""
+    node.folder.chmod(0o700)
+    context = {"runAsUser": 4321, "runAsGroup": 4322, "fsGroup": 4323}
+    writer = shell(
+        "touch mine && echo mine; echo ours > /shared/x; stat -c %u:%g /shared/x",
+        volumeMounts=[{"name": "shared", "mountPath": "/shared"}],
+    )
+    await node.create(
+        "p",
+        writer,
+        restartPolicy="Never",
+        securityContext=context,
+        volumes=[{"name": "shared", "emptyDir": {}}],
+    )
+    await node.until("p", "Succeeded")
+    assert await node.log("p") == "mine\n4321:4323\n"
+
+
 LISTEN = "import os,socket;s=socket.socket();s.bind((%s,%d));s.listen();print('up');import time;time.sleep(1000)"
 
 
@@ -300,6 +321,7 @@ async def test_one_bad_pod_harms_nobody(node: Node) -> None:
 async def test_a_stopped_node_leaves_no_process(node: Node) -> None:
     """After a clean stop nothing runs and the objects are there; a new start runs them again as the same pods."""
     await node.create("p", container(command=BUSY))
+    await node.until("p", "Running")
     pid, before = await node.pid("p"), node.registry.get("pods", "default", "p")
     await node.stop()
     assert identity.start_mark(pid) is None

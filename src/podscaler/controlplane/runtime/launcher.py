@@ -204,15 +204,18 @@ def given_environment() -> dict[bytes, bytes]:
 
 
 def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
-    """Change the user and the folder and become the program. Raises Fault."""
-    if plan["user"] is not None:
-        os.setgroups(plan["groups"])
-        os.setgid(plan["group"])
-        os.setuid(plan["user"])
+    """Change the folder and the user and become the program. Raises Fault.
+
+    The folder comes first: the container's own is below the data directory, which other users may not look into.
+    """
     try:
         os.chdir(plan["cwd"])
     except OSError as error:
         raise Fault(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
+    if plan["user"] is not None:
+        os.setgroups(plan["groups"])
+        os.setgid(plan["group"])
+        os.setuid(plan["user"])
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and what is ignored stays so across exec
     program = plan["argv"][0]
