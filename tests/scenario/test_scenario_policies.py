@@ -6,7 +6,7 @@ Where a title says what the load asks for, the metric is the CPU each pod may us
 from typing import Any
 
 from scenario_builders import autoscaler, cpu, world
-from scenario_examples import BLOG, CPU, DOCUMENTATION, DOWN, KEP_853, Timeline, examples
+from scenario_examples import BLOG, CPU, DOCUMENTATION, DOWN, KEP_853, RULES, Timeline, examples
 
 from podscaler.testing.decisions import Json, resource, rules
 from podscaler.testing.scenario import Scenario
@@ -159,9 +159,21 @@ def test_periods_are_budgets(timeline: Timeline) -> None:
 
 
 @examples(
-    f"{BLOG}: the example of the behavior fields, a scale-down after 10 % in the first manifest",
+    f"{BLOG}: the full manifest, 1 to 10 replicas, 10 % or 4 pods a minute after 120 s",
     "",
-    ("10 % or 4 pods a minute up from 50: 6 (10 % are 5.000000000000004)", ups((0, 56), (60, 62))),
+    ("1, then 4 more a minute: 5, 9, 10, and never down", ups((120, 5), (180, 9), (240, 10))),
+)
+def test_blog_manifest(timeline: Timeline) -> None:
+    """For few replicas the policy in pods counts; when the load is gone the ten stay."""
+    up = rules(("Percent", 10, 60), ("Pods", 4, 60), window=120, select="Max")
+    behavior = {"scaleUp": up, "scaleDown": {"selectPolicy": "Disabled"}}
+    assert world(autoscaler(cpu(50), behavior=behavior), 1, shared({0: 500, 15: 20_000, 600: 0})).run(1200) == timeline
+
+
+@examples(
+    f"{RULES} 9.3: float traps",
+    "",
+    ("10 % or 4 pods a minute up from 50: 6, since 50 x 1.1 is a little more than 55", ups((0, 56), (60, 62))),
 )
 def test_float_of_ten_percent(timeline: Timeline) -> None:
     """1.1 is a little more than 1.1 in binary: 10 % more than 50 are 56."""

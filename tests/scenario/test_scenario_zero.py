@@ -85,6 +85,20 @@ def test_minimum_raised_while_the_metric_fails(timeline: Timeline) -> None:
 
 
 @examples(
+    f"{RULES} 11.6: scaled up by hand from a zero that the autoscaler had made",
+    "",
+    ("0 by the autoscaler, 4 by hand: 2 by the metric, and only then not at zero", [(15, 0, DOWN), (45, 2, DOWN)]),
+)
+def test_scaled_up_by_hand(timeline: Timeline) -> None:
+    """ScaledToZero stays true until the autoscaler itself rescales."""
+    found = queue({0: 2000, 15: 0, 30: 4000, 45: 2000})
+    found.run(15)
+    found.scale_by_hand(4)
+    assert found.run(60) == timeline
+    assert found.condition_changes("ScaledToZero") == [(15, "True", "ScaledToZero"), (45, "False", "NotScaledToZero")]
+
+
+@examples(
     f"{DOCUMENTATION}: implicit maintenance mode",
     "least",
     ("0 replicas by hand: paused until 3 by hand, then as before", 1, [(75, 6, CPU)]),

@@ -3,6 +3,7 @@
 Source: spec/decision.md 11.3.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,6 +31,9 @@ from podscaler.testing.decisions import (
     using,
     values,
 )
+
+Told = Callable[[], Decision]
+"""A sync that tells something."""
 
 GONE = Failure("gone")
 LONG_AGO = History((Recommendation(1, NOW - 3600 * SECOND),))
@@ -84,18 +88,18 @@ SHARED = "pods by selector app=web are controlled by more than one HPA (e.g. [de
 UP_WINDOW = {"scaleUp": rules(window=60)}
 ONE_DOWN = {"scaleDown": rules(("Pods", 1, 60), window=0)}
 
-CONDITIONS = {
+CONDITIONS: dict[str, tuple[Told, tuple[str, str, str]]] = {
     "FailedGetScale": (
-        decided(scaler(), Observation(scale=GONE)),
+        lambda: decided(scaler(), Observation(scale=GONE)),
         ("AbleToScale", "False", "the HPA controller was unable to get the target's current scale: gone"),
     ),
     "SucceededGetScale": (
-        failing(QUEUE),
+        lambda: failing(QUEUE),
         ("AbleToScale", "True", "the HPA controller was able to get the target's current scale"),
     ),
-    "ReadyForNewScale": (queue(3), ("AbleToScale", "True", "recommended size matches current size")),
+    "ReadyForNewScale": (lambda: queue(3), ("AbleToScale", "True", "recommended size matches current size")),
     "ScaleDownStabilized": (
-        queue(1, past=RECENT),
+        lambda: queue(1, past=RECENT),
         (
             "AbleToScale",
             "True",
@@ -103,7 +107,7 @@ CONDITIONS = {
         ),
     ),
     "ScaleUpStabilized": (
-        queue(5, past=RECENT, behavior=UP_WINDOW),
+        lambda: queue(5, past=RECENT, behavior=UP_WINDOW),
         (
             "AbleToScale",
             "True",
@@ -111,58 +115,64 @@ CONDITIONS = {
         ),
     ),
     "SucceededRescale": (
-        queue(5),
+        lambda: queue(5),
         ("AbleToScale", "True", "the HPA controller was able to update the target scale to 5"),
     ),
     "FailedUpdateScale": (
-        refused(),
+        lambda: refused(),
         ("AbleToScale", "False", "the HPA controller was unable to update the target scale: quota"),
     ),
     "ValidMetricFound": (
-        queue(3),
+        lambda: queue(3),
         ("ScalingActive", "True", f"the HPA was able to successfully calculate a replica count from {NAME}"),
     ),
     "ScalingDisabled": (
-        queue(3, replicas=0),
+        lambda: queue(3, replicas=0),
         ("ScalingActive", "False", "scaling is disabled since the replica count of the target is zero"),
     ),
     "InvalidSelector": (
-        decided(scaler(), observed(selector="a,")),
+        lambda: decided(scaler(), observed(selector="a,")),
         ("ScalingActive", "False", INVALID),
     ),
-    "AmbiguousSelector": (overlapping(), ("ScalingActive", "False", SHARED)),
-    "FailedGetObjectMetric": (failing(object_metric(value="1")), ("ScalingActive", "False", UNABLE + OBJECT)),
-    "FailedGetPodsMetric": (failing(pods_metric()), ("ScalingActive", "False", UNABLE + PODS)),
-    "FailedGetResourceMetric": (failing(resource(utilization=50)), ("ScalingActive", "False", UNABLE + RESOURCE)),
-    "FailedGetContainerResourceMetric": (
-        failing(container_resource(utilization=50)),
+    "AmbiguousSelector": (lambda: overlapping(), ("ScalingActive", "False", SHARED)),
+    "FailedGetObjectMetric": (lambda: failing(object_metric(value="1")), ("ScalingActive", "False", UNABLE + OBJECT)),
+    "FailedGetPodsMetric": (lambda: failing(pods_metric()), ("ScalingActive", "False", UNABLE + PODS)),
+    "FailedGetResourceMetric": (
+        lambda: failing(resource(utilization=50)),
         ("ScalingActive", "False", UNABLE + RESOURCE),
     ),
-    "FailedGetExternalMetric": (failing(QUEUE), ("ScalingActive", "False", UNABLE + EXTERNAL)),
-    "InvalidMetricSourceType": (failing({"type": "Magic"}), ("ScalingActive", "False", UNABLE + MAGIC)),
+    "FailedGetContainerResourceMetric": (
+        lambda: failing(container_resource(utilization=50)),
+        ("ScalingActive", "False", UNABLE + RESOURCE),
+    ),
+    "FailedGetExternalMetric": (lambda: failing(QUEUE), ("ScalingActive", "False", UNABLE + EXTERNAL)),
+    "InvalidMetricSourceType": (lambda: failing({"type": "Magic"}), ("ScalingActive", "False", UNABLE + MAGIC)),
     "DesiredWithinRange": (
-        queue(5),
+        lambda: queue(5),
         ("ScalingLimited", "False", "the desired count is within the acceptable range"),
     ),
     "ScaleUpLimit": (
-        queue(9),
+        lambda: queue(9),
         ("ScalingLimited", "True", "the desired replica count is increasing faster than the maximum scale rate"),
     ),
     "ScaleDownLimit": (
-        queue(1, behavior=ONE_DOWN),
+        lambda: queue(1, behavior=ONE_DOWN),
         ("ScalingLimited", "True", "the desired replica count is decreasing faster than the maximum scale rate"),
     ),
     "TooManyReplicas": (
-        queue(9, most=5),
+        lambda: queue(9, most=5),
         ("ScalingLimited", "True", "the desired replica count is more than the maximum replica count"),
     ),
     "TooFewReplicas": (
-        queue(1, least=2),
+        lambda: queue(1, least=2),
         ("ScalingLimited", "True", "the desired replica count is less than the minimum replica count"),
     ),
-    "ScaledToZero": (queue(0, least=0), ("ScaledToZero", "True", "the HPA controller scaled the workload to zero")),
+    "ScaledToZero": (
+        lambda: queue(0, least=0),
+        ("ScaledToZero", "True", "the HPA controller scaled the workload to zero"),
+    ),
     "NotScaledToZero": (
-        queue(5),
+        lambda: queue(5),
         ("ScaledToZero", "False", "the HPA controller did not scale the workload to zero"),
     ),
 }
@@ -171,8 +181,8 @@ CONDITIONS = {
 @pytest.mark.parametrize("reason", CONDITIONS)
 def test_condition(reason: str) -> None:
     """Each reason has its condition, status and message."""
-    decision, told = CONDITIONS[reason]
-    found = {each.reason: (each.type, each.status, each.message) for each in decision.status.conditions or ()}
+    decide, told = CONDITIONS[reason]
+    found = {each.reason: (each.type, each.status, each.message) for each in decide().status.conditions or ()}
     assert found[reason] == told
 
 
@@ -184,46 +194,74 @@ def test_condition_without_a_selector() -> None:
 
 
 ONE_OF_ONE = "invalid metrics (1 invalid out of 1), first error is: "
-EVENTS = {
-    "SuccessfulRescale": (queue(5), [("Normal", f"New size: 5; reason: {NAME} above target")]),
-    "FailedRescale": (refused(), [("Warning", f"New size: 5; reason: {NAME} above target; error: quota")]),
+EVENTS: dict[str, tuple[Told, list[tuple[str, str]]]] = {
+    "SuccessfulRescale": (lambda: queue(5), [("Normal", f"New size: 5; reason: {NAME} above target")]),
+    "FailedRescale": (lambda: refused(), [("Warning", f"New size: 5; reason: {NAME} above target; error: quota")]),
     "FailedGetScale": (CONDITIONS["FailedGetScale"][0], [("Warning", "gone")]),
-    "SelectorRequired": (decided(scaler(), observed(selector="")), [("Warning", "selector is required")]),
-    "InvalidSelector": (decided(scaler(), observed(selector="a,")), [("Warning", INVALID)]),
-    "AmbiguousSelector": (overlapping(), [("Warning", SHARED)]),
-    "FailedGetObjectMetric": (failing(object_metric(value="1")), [("Warning", OBJECT)]),
-    "FailedGetPodsMetric": (failing(pods_metric()), [("Warning", PODS)]),
-    "FailedGetResourceMetric": (failing(resource(utilization=50)), [("Warning", RESOURCE)]),
-    "FailedGetContainerResourceMetric": (failing(container_resource(utilization=50)), [("Warning", RESOURCE)]),
-    "FailedGetExternalMetric": (failing(QUEUE), [("Warning", EXTERNAL)]),
-    "InvalidMetricSourceType": (failing({"type": "Magic"}), [("Warning", MAGIC)]),
+    "SelectorRequired": (lambda: decided(scaler(), observed(selector="")), [("Warning", "selector is required")]),
+    "InvalidSelector": (lambda: decided(scaler(), observed(selector="a,")), [("Warning", INVALID)]),
+    "AmbiguousSelector": (lambda: overlapping(), [("Warning", SHARED)]),
+    "FailedGetObjectMetric": (lambda: failing(object_metric(value="1")), [("Warning", OBJECT)]),
+    "FailedGetPodsMetric": (lambda: failing(pods_metric()), [("Warning", PODS)]),
+    "FailedGetResourceMetric": (lambda: failing(resource(utilization=50)), [("Warning", RESOURCE)]),
+    "FailedGetContainerResourceMetric": (lambda: failing(container_resource(utilization=50)), [("Warning", RESOURCE)]),
+    "FailedGetExternalMetric": (lambda: failing(QUEUE), [("Warning", EXTERNAL)]),
+    "InvalidMetricSourceType": (lambda: failing({"type": "Magic"}), [("Warning", MAGIC)]),
     "FailedComputeMetricsReplicas": (
-        failing(resource(utilization=50)),
+        lambda: failing(resource(utilization=50)),
         [("Warning", f"{ONE_OF_ONE}failed to get cpu resource metric value: {RESOURCE}")],
     ),
-    "FailedUpdateStatus": (unreported(), [("Warning", "modified")]),
+    "FailedUpdateStatus": (lambda: unreported(), [("Warning", "modified")]),
 }
+
+
+def test_example_chain() -> None:
+    """A metrics API that answers 503 in plain text: event, condition, and the error with its prefixes."""
+    text = (
+        "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource"
+        " metrics API: the server is currently unable to handle the request (get pods.metrics.k8s.io)"
+    )
+    unable = Failure("the server is currently unable to handle the request (get pods.metrics.k8s.io)")
+    decision = decided(scaler(), observed(unable))
+    told = [
+        *event_rows(decision),
+        *[(each.type, each.reason, each.message) for each in decision.status.conditions or ()],
+    ]
+    assert told == [
+        ("Warning", "FailedGetResourceMetric", text),
+        (
+            "Warning",
+            "FailedComputeMetricsReplicas",
+            f"{ONE_OF_ONE}failed to get cpu resource metric value: {text}",
+        ),
+        ("AbleToScale", "SucceededGetScale", "the HPA controller was able to get the target's current scale"),
+        ("ScalingActive", "FailedGetResourceMetric", UNABLE + text),
+    ]
 
 
 @pytest.mark.parametrize("reason", EVENTS)
 def test_event(reason: str) -> None:
     """Each reason has its type and message, once."""
-    decision, told = EVENTS[reason]
-    assert [(kind, text) for kind, each, text in event_rows(decision) if each == reason] == told
+    decide, told = EVENTS[reason]
+    assert [(kind, text) for kind, each, text in event_rows(decide()) if each == reason] == told
 
 
 @pytest.mark.parametrize(
-    ("decision", "reason"),
+    ("decide", "reason"),
     [
-        (decided(scaler(), observed(using(3, 800))), "cpu resource utilization (percentage of request) above target"),
-        (queue(1), "All metrics below target"),
-        (queue(3, replicas=13), "Current number of replicas above Spec.MaxReplicas"),
-        (queue(3, least=2, replicas=1), "Current number of replicas below Spec.MinReplicas"),
+        (
+            lambda: decided(scaler(), observed(using(3, 800))),
+            "cpu resource utilization (percentage of request) above target",
+        ),
+        (lambda: queue(1), "All metrics below target"),
+        (lambda: queue(3, replicas=13), "Current number of replicas above Spec.MaxReplicas"),
+        (lambda: queue(3, least=2, replicas=1), "Current number of replicas below Spec.MinReplicas"),
     ],
     ids=["above target", "below target", "above the maximum", "below the minimum"],
 )
-def test_rescale_reason(decision: Decision, reason: str) -> None:
+def test_rescale_reason(decide: Told, reason: str) -> None:
     """A rescale says why, as it was before stabilization and limits."""
+    decision = decide()
     assert (decision.trace.reason, decision.events[-1].message.partition("reason: ")[2]) == (reason, reason)
 
 
