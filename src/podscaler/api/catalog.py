@@ -6,6 +6,8 @@ its record in `podscaler.api.kinds` and listing it here.
 
 from podscaler.api.kinds import (
     configmap,
+    controllerrevision,
+    daemonset,
     deployment,
     endpointslice,
     event,
@@ -32,6 +34,8 @@ RESOURCES: tuple[Resource, ...] = (
     configmap.SECRET,
     serviceaccount.RESOURCE,
     service.RESOURCE,
+    controllerrevision.RESOURCE,
+    daemonset.RESOURCE,
     deployment.RESOURCE,
     replicaset.RESOURCE,
     statefulset.RESOURCE,

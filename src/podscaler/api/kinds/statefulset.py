@@ -58,8 +58,20 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     found += workload_spec.counts(spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
     found += workload_spec.selector(spec, "statefulset")
-    found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="StatefulSet")
+    found += workload_spec.template(_with_claims(spec), old_spec=old["spec"] if old else None, kind="StatefulSet")
     return found + (_change_faults(new, old) if old else [])
+
+
+def _with_claims(spec: Object) -> Object:
+    """The spec with its claims among the template's volumes: containers may mount them."""
+    claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
+    if not claims:
+        return spec
+    template = spec.get("template") or {}
+    pod_spec = template.get("spec") or {}
+    kept = [volume for volume in pod_spec.get("volumes") or [] if volume.get("name") not in claims]
+    volumes = kept + [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    return {**spec, "template": {**template, "spec": {**pod_spec, "volumes": volumes}}}
 
 
 def _management_faults(policy: str) -> list[FieldError]:

@@ -28,6 +28,7 @@ from podscaler.controlplane.workloads import replicationcontroller
 from podscaler.controlplane.workloads.deployment import Deployments
 from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
+from podscaler.controlplane.workloads.statefulset import StatefulSets
 
 ALL = frozenset(
     {
@@ -43,6 +44,7 @@ ALL = frozenset(
         "replication-controller",
         "service-address-controller",
         "service-proxy",
+        "statefulset-controller",
     }
 )
 WORKLOADS = frozenset(
@@ -52,6 +54,7 @@ WORKLOADS = frozenset(
         "namespace-controller",
         "replicaset-controller",
         "replication-controller",
+        "statefulset-controller",
     }
 )
 """What `--without-workload-controllers` leaves to another controller manager."""
@@ -117,6 +120,7 @@ class Controllers:
             "deployment-controller": lambda: Deployments(registry, clock),
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
             "replication-controller": lambda: ReplicaSets(registry, clock, replicationcontroller.SPECIES),
+            "statefulset-controller": lambda: StatefulSets(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
             "event-expiry": lambda: EventExpiry(registry, clock),
