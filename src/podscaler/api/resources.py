@@ -42,6 +42,7 @@ class Version:
         default: fills in this version's API defaults, in place.
         to_storage: a decoded and defaulted object of this version, in the storage version (may return its argument).
         from_storage: the reverse; its result has this version's apiVersion and the fields that are always present.
+        deprecation: what clients of a version that upstream no longer serves are warned of, else empty.
     """
 
     version: str
@@ -49,6 +50,7 @@ class Version:
     default: Callable[[Object], None] = _nothing
     to_storage: Callable[[Object], Object] = _same
     from_storage: Callable[[Object], Object] = _same
+    deprecation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

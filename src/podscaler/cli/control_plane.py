@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podscaler.api import catalog
+from podscaler.api.kinds import hpa_removed
+from podscaler.api.resources import Resource
 from podscaler.cli import recording, supervision
 from podscaler.clock import Clock
 from podscaler.controller import loop
@@ -49,6 +51,7 @@ class UpSettings:
         metric_resolution_s: seconds between readings of CPU and memory.
         autoscaler: the controller's settings; None runs without it.
         record: where the autoscaler's syncs are recorded, if anywhere.
+        serve_removed_apis: whether versions that upstream no longer serves are served.
     """
 
     data_dir: Path
@@ -57,6 +60,12 @@ class UpSettings:
     metric_resolution_s: float
     autoscaler: Settings | None
     record: RecordFile | None = None
+    serve_removed_apis: bool = False
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The kinds that are served."""
+        return hpa_removed.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,7 @@ class ControlPlane:
 
     def __init__(self, settings: UpSettings, clock: Clock) -> None:
         self._settings = settings
+        self._resources = settings.resources
         self._clock = clock
         self._exit = AsyncExitStack()
         self._parts: list[asyncio.Task[None]] = []
@@ -107,7 +117,7 @@ class ControlPlane:
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
-        objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
+        objects = Objects(store, [resource for resource in self._resources if resource.stored])
         registry = LocalRegistry(objects)
         await make_system_namespaces(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
@@ -116,7 +126,7 @@ class ControlPlane:
 
         node = NodeAgent(registry, RuntimeSettings(data_dir / "node"), self._clock, addresses=block)
         sampler = self._make_sampler(registry, node)
-        metrics = MetricValues(registry, catalog.RESOURCES, sampler.running_pods, self._clock)
+        metrics = MetricValues(registry, self._resources, sampler.running_pods, self._clock)
         neighbours = Neighbours(
             virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=node.logs,
@@ -128,7 +138,7 @@ class ControlPlane:
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
-        facts = ClusterFacts(catalog.RESOURCES, cluster_ips, access.certificates.authority_pem.decode(), (HOST, port))
+        facts = ClusterFacts(self._resources, cluster_ips, access.certificates.authority_pem.decode(), (HOST, port))
         self._exit.push_async_callback(node.stop)
         self._exit.push_async_callback(self._end_parts)
         self._begin("node", node.run)
@@ -158,7 +168,7 @@ class ControlPlane:
     def _make_server(self, objects: Objects, access: _Access, neighbours: Neighbours) -> ApiServer:
         return ApiServer(
             objects,
-            catalog.RESOURCES,
+            self._resources,
             authenticator=tokens.Authenticator({access.token: ADMIN}),
             tls=access.certificates.server_context(),
             clock=self._clock,

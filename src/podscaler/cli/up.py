@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ def default_data_dir() -> Path:
     help="how often CPU and memory are read",
 )
 @click.option("--without-autoscaler", is_flag=True, help="leave autoscaling to another controller")
+@click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
+@click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
 @click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything")
 @recording.record_options
 @controller_settings.controller_options
@@ -81,9 +84,18 @@ def command(
         metric_resolution_s=resolution_ns / NANOSECONDS,
         autoscaler=None if without_autoscaler else autoscaler,
         record=recording.record_file(options, autoscaler),
+        serve_removed_apis=_serves_removed_apis(options),
     )
     run = _loop_runner()
     run(_up(wanted))
+
+
+def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
+    """Whether old versions are served. Raises UsageError where the user wants them and wants none."""
+    wanted: bool = options["serve_removed_apis"]
+    if wanted and options["strict_upstream"]:
+        raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
+    return wanted
 
 
 def _loop_runner() -> Any:

@@ -33,7 +33,17 @@ def test_no_message_is_described_twice():
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("prefix", ["autoscaling/v1", "autoscaling/v2"])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "autoscaling/v1",
+        "autoscaling/v2",
+        "autoscaling/v2beta2",
+        "autoscaling/v2beta1",
+        "autoscaling/v2alpha1",
+        "extensions/v1beta1",
+    ],
+)
 def test_autoscaling_is_described_completely(prefix):
     """`kubectl explain hpa --recursive` has something to say about every field."""
     silent = [

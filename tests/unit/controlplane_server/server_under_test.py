@@ -4,7 +4,7 @@ Called by the tests of the server package.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from podscaler.api import catalog
+from podscaler.api.resources import Resource
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.objects import Objects
@@ -64,13 +65,15 @@ class Running:
 
 
 @asynccontextmanager
-async def running_server(folder: Path, neighbours: Neighbours = NOBODY) -> AsyncIterator[Running]:
+async def running_server(
+    folder: Path, neighbours: Neighbours = NOBODY, resources: Sequence[Resource] = catalog.RESOURCES
+) -> AsyncIterator[Running]:
     """A server with the namespace `default` in it."""
     clock = VirtualClock()
     store = await open_store(folder, clock, run=run_inline)
-    objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
+    objects = Objects(store, [resource for resource in resources if resource.stored])
     users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))})
-    server = ApiServer(objects, catalog.RESOURCES, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
+    server = ApiServer(objects, resources, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
     port = await server.start("127.0.0.1", 0)
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as client:

@@ -3,25 +3,33 @@
 Source: spec/api.md.
 """
 
-from podscaler.api.kinds import hpa_defaults, hpa_table, hpa_v1, hpa_validation, semantics, status_subresource
+from podscaler.api.kinds import (
+    hpa_annotations,
+    hpa_defaults,
+    hpa_table,
+    hpa_v1,
+    hpa_validation,
+    semantics,
+    status_subresource,
+)
 from podscaler.api.resources import Object, Resource, Strategy, Version
 
 
 def _to_storage(hpa: Object) -> Object:
-    hpa_v1.strip_annotations(hpa)
+    hpa_annotations.strip(hpa)
     hpa_defaults.fill_status(hpa)
     return hpa
 
 
-def _from_storage(hpa: Object) -> Object:
-    """As v2; stored objects that came through v1 get their behavior defaults here."""
+def complete(hpa: Object) -> Object:
+    """A stored object as v2, in place; one that came through an older version gets its behavior defaults here."""
     hpa_defaults.fill_v2(hpa)
     hpa_defaults.fill_status(hpa)
     return hpa
 
 
 def _to_v1(hpa: Object) -> Object:
-    return hpa_v1.from_v2(_from_storage(hpa))
+    return hpa_v1.from_v2(complete(hpa))
 
 
 def _prepare_create(new: Object) -> None:
@@ -48,7 +56,7 @@ RESOURCE = Resource(
             "autoscaling/v2.HorizontalPodAutoscaler",
             default=hpa_defaults.fill_v2,
             to_storage=_to_storage,
-            from_storage=_from_storage,
+            from_storage=complete,
         ),
         Version(
             "v1",

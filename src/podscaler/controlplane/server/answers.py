@@ -5,12 +5,13 @@ Called by every handler. JSON has Go's escapes and the order of the schema; YAML
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import yaml
+from aiohttp import web
 
 from podscaler.api import json_text
 from podscaler.controlplane.server.negotiation import DISCOVERY_TYPE, PLAIN, Form
@@ -60,6 +61,17 @@ async def refusal(error: StatusError, form: Form) -> Answer:
     answer = await of(error.to_status(), plain, status=error.code)
     answer.headers.update(error.headers)
     return answer
+
+
+def add_warnings(response: web.StreamResponse, warnings: Iterable[str]) -> None:
+    """Tell the client each of the warnings, once, in a header of its own."""
+    for warning in dict.fromkeys(warnings):
+        response.headers.add("Warning", f"299 - {_quoted(warning)}")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(character if character.isprintable() else " " for character in escaped) + '"'
 
 
 def indented(body: bytes) -> bytes:

@@ -164,8 +164,7 @@ async def _finished(exchange: Exchange, answer: Answer) -> web.Response:
         body = await asyncio.to_thread(_gzipped, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     response = web.Response(body=body, status=answer.status, headers=headers)
-    for warning in dict.fromkeys(exchange.warnings):
-        response.headers.add("Warning", f"299 - {_quoted(warning)}")
+    answers.add_warnings(response, exchange.warnings)
     return response
 
 
@@ -180,11 +179,6 @@ def _wants_indented(exchange: Exchange) -> bool:
 def _gzipped(body: bytes) -> bytes:
     packer = zlib.compressobj(1, wbits=31)
     return packer.compress(body) + packer.flush()
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(character if character.isprintable() else " " for character in escaped) + '"'
 
 
 def _kinds(routes: Routes) -> Kinds:

@@ -125,6 +125,8 @@ class Dispatcher:
             raise refusals.no_such_path()
         if request.method not in methods:
             raise refusals.method_not_allowed()
+        if served.version.deprecation:
+            exchange.warnings.append(served.version.deprecation)
         call = self._call(exchange, target, served)
         if _is_watch(target, request.method, exchange.query) and served.resource.stored:
             return await self._streams.watch(self._plane, call)

@@ -7,10 +7,13 @@ read is cut off too, instead of holding what it should get for ever.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from aiohttp import web
+
+from podscaler.controlplane.server import answers
 
 WRITE_TIMEOUT_S = 30.0
 SMALL_BYTES = 16 * 1024
@@ -21,9 +24,10 @@ _log = logging.getLogger(__name__)
 class GrowingResponse:
     """The response to `request`, begun on entering and ended on leaving; failures in between end it, and no more."""
 
-    def __init__(self, request: web.BaseRequest, content_type: str) -> None:
+    def __init__(self, request: web.BaseRequest, content_type: str, warnings: Iterable[str] = ()) -> None:
         self._request = request
         self.response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
+        answers.add_warnings(self.response, warnings)
         self.response.content_type = content_type
 
     async def __aenter__(self) -> Self:

@@ -51,7 +51,7 @@ class Streams:
         selected = _selected(call)
         frames = _Frames(plane, call, selected, bookmarks=options.bookmarks)
         source = _subscribe(plane, call, selected)
-        async with GrowingResponse(call.request, "application/json") as stream:
+        async with GrowingResponse(call.request, "application/json", call.warnings) as stream:
             await self._until_stopped(_run(stream, frames, source, timeout_s))
         return stream.response
 

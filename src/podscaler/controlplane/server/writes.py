@@ -4,9 +4,10 @@ Called by `app`. The body is decoded in the version of the path, defaulted, turn
 to `objects`, where everything else is decided.
 """
 
+from podscaler.api.json_text import DecodeError
 from podscaler.api.resources import Object, Version
 from podscaler.controlplane.options import Preconditions, UpdateOptions
-from podscaler.controlplane.server import bodies, names, queries, rendering
+from podscaler.controlplane.server import bodies, names, queries, refusals, rendering
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Received
 from podscaler.controlplane.server.calls import Call, Plane
@@ -60,9 +61,19 @@ async def receive(plane: Plane, call: Call, options: WriteOptions) -> Received:
 
 
 def to_storage(version: Version, obj: Object) -> Object:
-    """A decoded object (changed in place), defaulted and in the storage version."""
+    """A decoded object (changed in place), defaulted and in the storage version.
+
+    Raises:
+        StatusError: 400 for what an old version's conversion cannot read.
+    """
     version.default(obj)
-    return version.to_storage(obj)
+    try:
+        return version.to_storage(obj)
+    except DecodeError as error:
+        kind = obj.get("kind", "")
+        raise refusals.bad_request(
+            f'{kind} in version "{version.version}" cannot be handled as a {kind}: {error}'
+        ) from None
 
 
 def preconditions_of(obj: Object) -> Preconditions:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import hpa_v1
+from podscaler.api.kinds import hpa_annotations, hpa_v1
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _CPU_80 = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
@@ -179,8 +179,8 @@ def test_status_from_v1() -> None:
 
 def test_reserved_annotations_are_neither_set_nor_seen_through_v2() -> None:
     """Whatever v2 objects carry in the six reserved annotations is dropped; others stay."""
-    hpa = {"metadata": {"annotations": {**dict.fromkeys(hpa_v1.RESERVED, "x"), "mine": "y"}}}
-    hpa_v1.strip_annotations(hpa)
-    only = {"metadata": {"annotations": dict.fromkeys(hpa_v1.RESERVED, "x")}}
-    hpa_v1.strip_annotations(only)
+    hpa = {"metadata": {"annotations": {**dict.fromkeys(hpa_annotations.RESERVED, "x"), "mine": "y"}}}
+    hpa_annotations.strip(hpa)
+    only = {"metadata": {"annotations": dict.fromkeys(hpa_annotations.RESERVED, "x")}}
+    hpa_annotations.strip(only)
     assert [hpa, only] == [{"metadata": {"annotations": {"mine": "y"}}}, {"metadata": {}}]
