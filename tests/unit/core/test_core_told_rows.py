@@ -119,7 +119,7 @@ CONDITIONS: dict[str, tuple[Told, tuple[str, str, str]]] = {
         ("AbleToScale", "True", "the HPA controller was able to update the target scale to 5"),
     ),
     "FailedUpdateScale": (
-        lambda: refused(),
+        refused,
         ("AbleToScale", "False", "the HPA controller was unable to update the target scale: quota"),
     ),
     "ValidMetricFound": (
@@ -134,7 +134,7 @@ CONDITIONS: dict[str, tuple[Told, tuple[str, str, str]]] = {
         lambda: decided(scaler(), observed(selector="a,")),
         ("ScalingActive", "False", INVALID),
     ),
-    "AmbiguousSelector": (lambda: overlapping(), ("ScalingActive", "False", SHARED)),
+    "AmbiguousSelector": (overlapping, ("ScalingActive", "False", SHARED)),
     "FailedGetObjectMetric": (lambda: failing(object_metric(value="1")), ("ScalingActive", "False", UNABLE + OBJECT)),
     "FailedGetPodsMetric": (lambda: failing(pods_metric()), ("ScalingActive", "False", UNABLE + PODS)),
     "FailedGetResourceMetric": (
@@ -196,11 +196,11 @@ def test_condition_without_a_selector() -> None:
 ONE_OF_ONE = "invalid metrics (1 invalid out of 1), first error is: "
 EVENTS: dict[str, tuple[Told, list[tuple[str, str]]]] = {
     "SuccessfulRescale": (lambda: queue(5), [("Normal", f"New size: 5; reason: {NAME} above target")]),
-    "FailedRescale": (lambda: refused(), [("Warning", f"New size: 5; reason: {NAME} above target; error: quota")]),
+    "FailedRescale": (refused, [("Warning", f"New size: 5; reason: {NAME} above target; error: quota")]),
     "FailedGetScale": (CONDITIONS["FailedGetScale"][0], [("Warning", "gone")]),
     "SelectorRequired": (lambda: decided(scaler(), observed(selector="")), [("Warning", "selector is required")]),
     "InvalidSelector": (lambda: decided(scaler(), observed(selector="a,")), [("Warning", INVALID)]),
-    "AmbiguousSelector": (lambda: overlapping(), [("Warning", SHARED)]),
+    "AmbiguousSelector": (overlapping, [("Warning", SHARED)]),
     "FailedGetObjectMetric": (lambda: failing(object_metric(value="1")), [("Warning", OBJECT)]),
     "FailedGetPodsMetric": (lambda: failing(pods_metric()), [("Warning", PODS)]),
     "FailedGetResourceMetric": (lambda: failing(resource(utilization=50)), [("Warning", RESOURCE)]),
@@ -211,7 +211,7 @@ EVENTS: dict[str, tuple[Told, list[tuple[str, str]]]] = {
         lambda: failing(resource(utilization=50)),
         [("Warning", f"{ONE_OF_ONE}failed to get cpu resource metric value: {RESOURCE}")],
     ),
-    "FailedUpdateStatus": (lambda: unreported(), [("Warning", "modified")]),
+    "FailedUpdateStatus": (unreported, [("Warning", "modified")]),
 }
 
 
