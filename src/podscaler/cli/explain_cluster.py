@@ -48,7 +48,7 @@ FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
 T = TypeVar("T", bound=Cached)
 
 
-class _PageMeta(msgspec.Struct):
+class _PageMeta(msgspec.Struct, frozen=True):
     continue_: str = msgspec.field(name="continue", default="")
 
 

@@ -20,8 +20,8 @@ from podscaler.core.settings import Settings
 from podscaler.core.what_if import Assignment
 from podscaler.errors import UsageError
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
-_SECOND = re.compile(rf"({_DAY.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
+_MINUTE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+_SECOND = re.compile(rf"({_MINUTE.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,12 @@ def parse_time(text: str) -> int:
 
     Raises UsageError for anything else.
     """
-    padded = f"{text}:00" if _DAY.fullmatch(text) else text
-    match = _SECOND.fullmatch(padded)
     try:
-        if match is None:
+        if _MINUTE.fullmatch(text):
+            return instants.parse(f"{text}:00Z") + 60 * NANOSECONDS - 1
+        second = _SECOND.fullmatch(text)
+        if second is None:
             return instants.parse(text)
-        return instants.parse(f"{match[1]}{match[2] or 'Z'}") + NANOSECONDS - 1
+        return instants.parse(f"{second[1]}{second[2] or 'Z'}") + NANOSECONDS - 1
     except ValueError:
         raise UsageError(f'--at "{text}" is not a time such as 2026-01-31T12:00:00Z') from None

@@ -1,0 +1,86 @@
+"""Two decisions side by side: the difference in one sentence, and the table."""
+
+import pytest
+
+from podscaler.core.explanation import comparison, explained
+from podscaler.core.explanation.comparison import Comparison, Row
+from podscaler.core.explanation.source import Source
+from podscaler.core.history import History, Recommendation
+from podscaler.core.model import Failure, Observation
+from podscaler.core.spec import Spec
+from podscaler.testing.decisions import NOW, SECOND, decided, external_metric, observed, scaler, values
+
+HELD = History((Recommendation(5, NOW - 250 * SECOND),))
+FREE = History((Recommendation(5, NOW - 400 * SECOND),))
+
+
+def wanting(target: str, **bounds: int) -> Spec:
+    """A spec that wants 12 over `target`."""
+    return scaler(external_metric(average=target), **bounds)
+
+
+def compared(before: Spec, after: Spec, past: History = FREE, observation: Observation | None = None) -> Comparison:
+    """The comparison of two specs over the same facts: five replicas, and a value of 12."""
+    seen = observation or observed(values(12000), replicas=5)
+    as_it_is = explained.of_decision(decided(before, seen, past))
+    return comparison.of(as_it_is, explained.of_decision(decided(after, seen, past), Source.WHAT_IF), "A=B")
+
+
+@pytest.mark.parametrize(
+    ("found", "difference"),
+    [
+        pytest.param(compared(wanting("2"), wanting("2", least=2)), "goes from 5 to 6 either way", id="nothing"),
+        pytest.param(
+            compared(wanting("4"), wanting("6"), HELD), "wants 2 instead of 3, but stays at 5 either way", id="wants"
+        ),
+        pytest.param(compared(wanting("2"), wanting("1.5")), "goes from 5 to 8 instead of going to 6", id="farther"),
+        pytest.param(compared(wanting("2.4"), wanting("2")), "goes from 5 to 6 instead of staying at 5", id="moves"),
+        pytest.param(compared(wanting("2"), wanting("2.4")), "stays at 5 instead of going to 6", id="stays"),
+        pytest.param(
+            compared(wanting("2"), wanting("1"), observation=Observation(scale=Failure("gone"))),
+            "does nothing either way",
+            id="no scale",
+        ),
+    ],
+)
+def test_differences(found: Comparison, difference: str) -> None:
+    """One sentence says what would have been different."""
+    assert found.summary == f"With A=B default/web {difference}."
+
+
+def test_rows() -> None:
+    """Both outcomes, number by number."""
+    assert compared(wanting("4"), wanting("2", most=7), HELD).rows == (
+        Row("bounds", "1 to 10", "1 to 7"),
+        Row("metrics[0] proposes", "3", "6"),
+        Row("wants", "3", "6"),
+        Row("stabilized", "5", "6"),
+        Row("limited", "5", "6"),
+        Row("result", "5 -> 5", "5 -> 6"),
+        Row("ending", "Stabilized", "Scaled"),
+        Row("next change", "to 3 in 50 s", "-"),
+    )
+
+
+def test_rows_where_only_one_looks_at_metrics() -> None:
+    """A decision that went straight to a bound has no metrics to show."""
+    found = compared(wanting("2", most=4), wanting("2"))
+    assert [row for row in found.rows if row.label in ("metrics[0] proposes", "result")] == [
+        Row("metrics[0] proposes", "-", "6"),
+        Row("result", "5 -> 4", "5 -> 6"),
+    ]
+
+
+def test_text() -> None:
+    """The sentences, then an aligned table."""
+    found = compared(wanting("2"), wanting("2.4"))
+    as_it_is = explained.of_decision(decided(wanting("2"), observed(values(12000), replicas=5), FREE))
+    lines = comparison.text(found, as_it_is).splitlines()
+    assert lines[:5] == [
+        "With A=B default/web stays at 5 instead of going to 6.",
+        f"As it is: {as_it_is.summary}",
+        f"What if: {found.explanation.summary}",
+        "",
+        "                       as it is  what if",
+    ]
+    assert lines[5] == "  bounds               1 to 10   1 to 10"
