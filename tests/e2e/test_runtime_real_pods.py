@@ -303,8 +303,8 @@ async def test_a_follower_sees_the_end(node: Node) -> None:
 
 async def test_one_bad_pod_harms_nobody(node: Node) -> None:
     """Programs, folders and images that are not there: a state and a reason each, and the good one runs."""
-    await node.create("program", container(command=["/no/such/program"]))
-    await node.create("folder", container(workingDir="/no/such/folder"))
+    await node.create("program", container(command=["/podscaler-test/no/program"]))
+    await node.create("folder", container(workingDir="/podscaler-test/no/folder"))
     await node.create("image", {"name": "c", "image": "nowhere/nothing:1"})
     await node.create("good", shell("echo fine; sleep 1000"))
     await node.logged("good", "fine")
@@ -315,7 +315,7 @@ async def test_one_bad_pod_harms_nobody(node: Node) -> None:
 
     await eventually(reasons, lambda found: found == ["CrashLoopBackOff", "CrashLoopBackOff", "ImageNotKnown"])
     last = node.status("folder")["containerStatuses"][0]["lastState"]["terminated"]
-    assert last["message"] == 'the working directory "/no/such/folder" does not exist on this machine'
+    assert last["message"] == 'the working directory "/podscaler-test/no/folder" does not exist on this machine'
 
 
 async def test_a_stopped_node_leaves_no_process(node: Node) -> None:
