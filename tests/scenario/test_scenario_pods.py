@@ -9,6 +9,7 @@ from scenario_examples import BLOG, CPU, DOCUMENTATION, DOWN, Timeline, examples
 from podscaler.clock import NANOSECONDS
 from podscaler.core.model import Answer, PodSamples, Sample
 from podscaler.core.settings import Settings
+from podscaler.core.trace import PerPod
 from podscaler.testing.decisions import resource
 from podscaler.testing.scenario import START, Scenario
 from podscaler.testing.scenario_meters import Look, Meter, alike, each
@@ -139,6 +140,37 @@ def test_readiness(ready_after_s: float, timeline: Timeline) -> None:
     young = found.target.pods[2]
     young.started_at, young.ready_at = START, START + round(ready_after_s * NANOSECONDS)
     assert found.run(30) == timeline
+
+
+def rule_of(found: Scenario, pod: str) -> str:
+    """The rule that the last sync applied to a pod's sample."""
+    (step,) = found.last.trace.metrics
+    assert isinstance(step.calculation, PerPod)
+    return next(each.rule.value for each in step.calculation.pods if each.pod == pod)
+
+
+@examples(
+    f"{DOCUMENTATION}: pod readiness, pods that change between ready and not ready",
+    "",
+    ("a young pod is ready after 1 s, not ready at 30 s, ready again at 38 s: counted at 15 s and 60 s", []),
+)
+def test_flapping_readiness(timeline: Timeline) -> None:
+    """Each time a young pod gets ready, its samples count only once they cover time since then."""
+    found = world(autoscaler(cpu(50), most=3), 3, alike(500, window_s=10))
+    young, rules = found.target.pods[2], []
+    for at_s, since_s in ((0, 1), (15, 1), (30, None), (45, 38), (60, 38)):
+        young.started_at = START
+        young.ready_at = None if since_s is None else START + since_s * NANOSECONDS
+        found.run(at_s)
+        rules.append(rule_of(found, young.name))
+    assert rules == [
+        "UnreadyWhileStarting",
+        "HasSample",
+        "UnreadyWhileStarting",
+        "SampledBeforeReady",
+        "HasSample",
+    ]
+    assert found.timeline == timeline
 
 
 def starting(look: Look) -> Answer:
