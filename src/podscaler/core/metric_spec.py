@@ -43,6 +43,7 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
         type: as written in the spec.
         target: None where none is set (then there is a `fault`).
         name: how messages name the metric.
+        subject: what it is measured on where that is one thing: a container, or `Kind/name`.
         reason: of the event and the condition when it fails.
         outer, inner: what the returned error puts before the bare one.
         lead: what the bare error puts before what its calculator says.
@@ -54,6 +55,7 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
     type: str
     target: Target | None = None
     name: str = ""
+    subject: str = ""
     reason: str = ""
     outer: str = ""
     inner: str = ""
@@ -134,6 +136,7 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules
         outer=f"failed to get {source.container} container metric value: ",
         resource=source.name,
         container=source.container,
+        subject=source.container,
         **_resource_target(source.name, source.target, f"{source.name} container resource utilization", rules),
     )
 
@@ -194,6 +197,7 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation)
         type=wire.type,
         target=target,
         name=name,
+        subject=f"{described.kind}/{described.name}",
         reason="FailedGetObjectMetric",
         outer="failed to get object metric value: ",
         inner=inner,

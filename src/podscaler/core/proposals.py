@@ -46,13 +46,15 @@ def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> Re
         proposal = _PROPOSE[type(metric)](metric, answer, situation)
     except MetricError as error:
         return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
-    step = MetricStep(metric.type, metric.name, _target_number(metric), proposal.replicas, proposal.calculation)
+    target, subject = _target_number(metric), metric.subject
+    step = MetricStep(metric.type, metric.name, target, proposal.replicas, proposal.calculation, subject=subject)
     return Result(_STATUS[type(metric)](metric, proposal.current), step)
 
 
 def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> Result:
     failure = MetricFailure(metric.reason, bare, f"{metric.outer}{inner}{bare}")
-    step = MetricStep(metric.type, metric.name, _target_number(metric), calculation=calculation, failure=failure)
+    target, subject = _target_number(metric), metric.subject
+    step = MetricStep(metric.type, metric.name, target, None, calculation, failure, subject)
     return Result(NO_STATUS, step)
 
 

@@ -176,6 +176,7 @@ class MetricStep(Step, frozen=True, gc=False):
 
     Attributes:
         target: percent or thousandths, as its calculation says; None where none is set.
+        subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
     """
 
     type: str
@@ -184,6 +185,7 @@ class MetricStep(Step, frozen=True, gc=False):
     proposal: int | None = None
     calculation: PerPod | OfTotal | OfAverage | None = None
     failure: MetricFailure | None = None
+    subject: str = ""
 
 
 class Selection(Step, frozen=True, gc=False):

@@ -30,6 +30,10 @@ from podscaler.testing.decisions import (
 
 QUEUE = external_metric(average="1")
 """A metric whose value is the proposal."""
+QUEUE_IS_DOWN = (
+    "unable to get external metric default/queue/nil: unable to fetch metrics from external metrics API: "
+    f"{DOWN.message}"
+)
 
 
 class Sharing:
@@ -192,12 +196,12 @@ UTILIZATION = resource(utilization=50)
         ),
         pytest.param(
             summary([object_metric(value="4")], observed(values(6000))),
-            "goes from 3 to 5: Ingress metric rps is 6, target 4.",
+            "goes from 3 to 5: rps of Ingress/main is 6, target 4.",
             id="object",
         ),
         pytest.param(
             summary([object_metric(average="4")], observed(values(20000))),
-            "goes from 3 to 5: object metric rps is 20 in total, target 4 a pod.",
+            "goes from 3 to 5: rps of Ingress/main is 20 in total, target 4 a pod.",
             id="object, average",
         ),
         pytest.param(
@@ -207,27 +211,24 @@ UTILIZATION = resource(utilization=50)
         ),
         pytest.param(
             summary([UTILIZATION, QUEUE], observed(using(3, 800), DOWN)),
-            "goes from 3 to 5: cpu is at 80 % of requests, target 50 %; 1 of its 2 metrics cannot be evaluated: unable "
-            f"to get external metric default/queue/nil: unable to fetch metrics from external metrics API: "
-            f"{DOWN.message}.",
+            "goes from 3 to 5: cpu is at 80 % of requests, target 50 %; 1 of its 2 metrics cannot be evaluated: "
+            f"metrics[1]: {QUEUE_IS_DOWN}.",
             id="scaled in spite of a failure",
         ),
         pytest.param(
             summary([UTILIZATION, QUEUE], observed(using(3, 100), DOWN)),
-            "wants 1, stays at 3: nothing is scaled down while 1 of its 2 metrics cannot be evaluated: unable to get "
-            f"external metric default/queue/nil: unable to fetch metrics from external metrics API: {DOWN.message}.",
+            "wants 1, stays at 3: nothing is scaled down while 1 of its 2 metrics cannot be evaluated: "
+            f"metrics[1]: {QUEUE_IS_DOWN}.",
             id="no scale-down on a failure",
         ),
         pytest.param(
             summary([QUEUE], observed(DOWN)),
-            "stays at 3: its metric cannot be evaluated: unable to get external metric default/queue/nil: unable to "
-            f"fetch metrics from external metrics API: {DOWN.message}.",
+            f"stays at 3: its metric cannot be evaluated: {QUEUE_IS_DOWN}.",
             id="the only metric fails",
         ),
         pytest.param(
             summary([QUEUE, QUEUE], observed(DOWN, DOWN)),
-            "stays at 3: none of its 2 metrics can be evaluated: unable to get external metric default/queue/nil: "
-            f"unable to fetch metrics from external metrics API: {DOWN.message}.",
+            f"stays at 3: none of its 2 metrics can be evaluated: metrics[0]: {QUEUE_IS_DOWN}.",
             id="all metrics fail",
         ),
         pytest.param(

@@ -11,20 +11,21 @@ _RESOURCE_TYPES = frozenset({"Resource", "ContainerResource"})
 
 
 def name(step: MetricStep) -> str:
-    """A short name: `cpu`, `container cpu`, `pods metric http_requests`, `external metric queue_depth`."""
+    """A short name: `cpu`, `cpu of container app`, `rps of Ingress/main`, `external metric queue_depth`."""
     if not step.name:
         return f"a metric of type {step.type}"
     if step.type == "Resource":
         return resource(step)
     if step.type == "ContainerResource":
-        return f"container {resource(step)}"
+        return f"{resource(step)} of container {step.subject}"
     short = step.name.partition("(")[0]
-    return short.replace("external", "object", 1) if step.type == "Object" else short
+    return f"{short.rpartition(' ')[2]} of {step.subject}" if step.type == "Object" else short
 
 
 def full_name(step: MetricStep) -> str:
-    """The name that events and conditions use."""
-    return step.name or f"metric of type {step.type}"
+    """The name that events and conditions use, and what is measured where that does not say it."""
+    subject = f" of {step.subject}" if step.subject else ""
+    return f"{step.name or f'metric of type {step.type}'}{subject}"
 
 
 def resource(step: MetricStep) -> str:

@@ -65,24 +65,31 @@ def _no_pods(trace: Trace, verdict: Verdict, source: Source) -> str:
 
 def _no_metrics(trace: Trace, verdict: Verdict, source: Source) -> str:
     del source
-    failed = [step for step in trace.metrics if step.failure is not None]
     which = "its metric" if len(trace.metrics) == 1 else f"none of its {len(trace.metrics)} metrics"
     can = "cannot" if len(trace.metrics) == 1 else "can"
-    return f"{trace.autoscaler} stays at {verdict.current}: {which} {can} be evaluated: {_failure(failed[0])}"
+    return f"{trace.autoscaler} stays at {verdict.current}: {which} {can} be evaluated: {_first_failure(trace)}"
 
 
 def _no_scale_down(trace: Trace, verdict: Verdict, source: Source) -> str:
     del source
-    failed = [step for step in trace.metrics if step.failure is not None]
-    count = f"{len(failed)} of its {len(trace.metrics)} metrics"
     return (
-        f"{trace.autoscaler} wants {verdict.wanted}, stays at {verdict.current}: nothing is scaled down while {count} "
-        f"cannot be evaluated: {_failure(failed[0])}"
+        f"{trace.autoscaler} wants {verdict.wanted}, stays at {verdict.current}: nothing is scaled down while "
+        f"{_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
     )
 
 
-def _failure(step: MetricStep) -> str:
-    return step.failure.message if step.failure else ""
+def _failed_share(trace: Trace) -> str:
+    failed = sum(step.failure is not None for step in trace.metrics)
+    return f"{failed} of its {len(trace.metrics)} metrics"
+
+
+def _first_failure(trace: Trace) -> str:
+    """The first error, with its metric where there are several."""
+    for index, step in enumerate(trace.metrics):
+        if step.failure is not None:
+            which = f"metrics[{index}]: " if len(trace.metrics) > 1 else ""
+            return f"{which}{step.failure.message}"
+    return ""
 
 
 def _steady(trace: Trace, verdict: Verdict, source: Source) -> str:
@@ -145,10 +152,9 @@ def _partial_failure(trace: Trace, verdict: Verdict) -> str:
     """That metrics failed although a count could be concluded."""
     if verdict.ending in (Ending.NO_METRICS, Ending.NO_SCALE_DOWN):
         return ""
-    failed = [step for step in trace.metrics if step.failure is not None]
-    if not failed:
+    if not any(step.failure for step in trace.metrics):
         return ""
-    return f"; {len(failed)} of its {len(trace.metrics)} metrics cannot be evaluated: {_failure(failed[0])}"
+    return f"; {_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
 
 
 def _status_failure(trace: Trace) -> str:
