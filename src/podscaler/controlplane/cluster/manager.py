@@ -25,6 +25,7 @@ from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.listening import raise_connection_limit
 from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.workloads import replicationcontroller
+from podscaler.controlplane.workloads.daemonset import DaemonSets
 from podscaler.controlplane.workloads.deployment import Deployments
 from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
@@ -32,6 +33,7 @@ from podscaler.controlplane.workloads.statefulset import StatefulSets
 
 ALL = frozenset(
     {
+        "daemonset-controller",
         "deployment-controller",
         "endpoint-slice-controller",
         "event-expiry",
@@ -49,6 +51,7 @@ ALL = frozenset(
 )
 WORKLOADS = frozenset(
     {
+        "daemonset-controller",
         "deployment-controller",
         "generic-garbage-collector",
         "namespace-controller",
@@ -117,6 +120,7 @@ class Controllers:
             "namespace-defaults-controller": lambda: NamespaceDefaults(registry, ca_certificate=facts.ca_certificate),
             "service-proxy": lambda: self._proxy,
             "endpoint-slice-controller": lambda: EndpointSlices(registry, clock),
+            "daemonset-controller": lambda: DaemonSets(registry, clock),
             "deployment-controller": lambda: Deployments(registry, clock),
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
             "replication-controller": lambda: ReplicaSets(registry, clock, replicationcontroller.SPECIES),
