@@ -9,12 +9,13 @@ Source: controller.md 6.
 import asyncio
 import logging
 import random
+from dataclasses import dataclass
 
 import msgspec
 
 from podscaler.clock import Clock, rfc3339
-from podscaler.controller.correlation import Correlator, Event, Subject
 from podscaler.errors import StatusError
+from podscaler.event_correlation import Correlator, Event
 from podscaler.kube import urls
 from podscaler.kube.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
 
@@ -24,6 +25,16 @@ COMPONENT = "horizontal-pod-autoscaler"
 BUFFER_EVENTS = 1000
 TRIES = 12
 RETRY_DELAY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The autoscaler that an event is about."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
 
 
 class Recorder:
@@ -40,7 +51,7 @@ class Recorder:
         self._clock = clock
         self._rng = rng
         self._correlator = Correlator(rng)
-        self._waiting: asyncio.Queue[Event] = asyncio.Queue(BUFFER_EVENTS)
+        self._waiting: asyncio.Queue[tuple[Subject, Event]] = asyncio.Queue(BUFFER_EVENTS)
         self._last_at_ns = 0
         self.dropped = 0
 
@@ -48,8 +59,10 @@ class Recorder:
         """Have an event written soon. Never waits; drops the event when too many wait."""
         log.debug("event %s/%s: %s %s: %s", subject.namespace, subject.name, type_, reason, message)
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
+        identity = (subject.namespace, subject.name, subject.uid)
+        event = Event(identity, subject.name, type_, reason, message, self._last_at_ns)
         try:
-            self._waiting.put_nowait(Event(subject, type_, reason, message, self._last_at_ns))
+            self._waiting.put_nowait((subject, event))
         except asyncio.QueueFull:
             self.dropped += 1
             if self.dropped == 1:
@@ -58,19 +71,20 @@ class Recorder:
     async def run(self) -> None:
         """Write events until cancelled."""
         while True:
-            event = self._correlator.correlate(await self._waiting.get())
+            subject, recorded = await self._waiting.get()
+            event = self._correlator.correlate(recorded)
             if event is not None:
-                await self._deliver(event)
+                await self._deliver(subject, event)
             self._waiting.task_done()
 
     async def flush(self) -> None:
         """Return once everything recorded so far was written or given up."""
         await self._waiting.join()
 
-    async def _deliver(self, event: Event) -> None:
+    async def _deliver(self, subject: Subject, event: Event) -> None:
         for attempt in range(1, TRIES + 1):
             try:
-                await self._write(event)
+                await self._write(subject, event)
                 return
             except StatusError as error:
                 if error.code != 0:
@@ -81,8 +95,8 @@ class Recorder:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
         log.warning("event %s was given up after %d tries", event.name, TRIES)
 
-    async def _write(self, event: Event) -> None:
-        path = urls.path("api", "v1", "namespaces", event.subject.namespace, "events")
+    async def _write(self, subject: Subject, event: Event) -> None:
+        path = urls.path("api", "v1", "namespaces", subject.namespace, "events")
         if event.count > 1:
             patch = {"count": event.count, "lastTimestamp": rfc3339(event.at_ns), "message": event.message}
             body, place = msgspec.json.encode(patch), path + urls.path(event.name)
@@ -92,12 +106,11 @@ class Recorder:
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-        await self._client.post(path, msgspec.json.encode(to_object(event)), subject="events")
+        await self._client.post(path, msgspec.json.encode(to_object(subject, event)), subject="events")
 
 
-def to_object(event: Event) -> dict[str, object]:
+def to_object(subject: Subject, event: Event) -> dict[str, object]:
     """The core/v1 Event as JSON-ready data."""
-    subject = event.subject
     return {
         "kind": "Event",
         "apiVersion": "v1",

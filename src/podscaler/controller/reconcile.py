@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 
 from podscaler.controller import status
-from podscaler.controller.correlation import Subject
+from podscaler.controller.events import Subject
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer

@@ -7,13 +7,14 @@ there is something to write. A write that the registry refuses is logged and dro
 
 import asyncio
 import logging
+import random
 from collections import deque
 from typing import Any, Final, Literal
 
 from podscaler.clock import Clock, rfc3339
-from podscaler.controlplane.event_correlation import EventCorrelator, Report, Written
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.errors import StatusError
+from podscaler.event_correlation import Correlator, Event
 
 BUFFERED_EVENTS: Final = 5000
 WRITTEN_AT_ONCE: Final = 64
@@ -41,8 +42,9 @@ class EventRecorder:
         self._component = component
         self._clock = clock
         self._host = host
-        self._correlator = EventCorrelator()
-        self._buffer: deque[tuple[Object, str, Report, int]] = deque()
+        self._correlator = Correlator(random.Random())
+        self._buffer: deque[tuple[Object, str, Event]] = deque()
+        self._last_at_ns = 0
         self._writer: asyncio.Task[None] | None = None
         self._has_dropped = False
 
@@ -58,10 +60,9 @@ class EventRecorder:
                 _log.warning("events are dropped, the buffer is full; the first one: %s %s", reason, message)
             self._has_dropped = True
             return
-        report = Report(
-            subject=_subject(obj, field_path), object_name=_name(obj), type=type, reason=reason, message=message
-        )
-        self._buffer.append((obj, field_path, report, self._clock.now_ns()))
+        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
+        event = Event(_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns)
+        self._buffer.append((obj, field_path, event))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_buffered())
 
@@ -78,12 +79,12 @@ class EventRecorder:
                 self._correlate(batch, *self._buffer.popleft())
             await asyncio.gather(*(self._try_to_write(event) for event in batch.values()))
 
-    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, report: Report, now_ns: int) -> None:
+    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, reported: Event) -> None:
         """Add to the batch what is to be written for one report; an event twice in a batch is written once."""
-        written = self._correlator.correlate(report, now_ns)
+        written = self._correlator.correlate(reported)
         if written is None:
             return
-        event = self._body(obj, field_path, report, written, now_ns)
+        event = self._body(obj, field_path, written)
         event[_IS_NEW] = written.count == 1 or batch.get(written.name, {}).get(_IS_NEW, False)
         batch[written.name] = event
 
@@ -106,7 +107,7 @@ class EventRecorder:
                 return
         await self._registry.create("events", event)
 
-    def _body(self, obj: Object, field_path: str, report: Report, written: Written, now_ns: int) -> Object:
+    def _body(self, obj: Object, field_path: str, event: Event) -> Object:
         meta = obj["metadata"]
         involved = {
             "kind": obj.get("kind", ""),
@@ -120,15 +121,15 @@ class EventRecorder:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": written.name, "namespace": meta.get("namespace") or "default"},
+            "metadata": {"name": event.name, "namespace": meta.get("namespace") or "default"},
             "involvedObject": _without_empty(involved),
-            "reason": report.reason,
-            "message": written.message,
+            "reason": event.reason,
+            "message": event.message,
             "source": _without_empty({"component": self._component, "host": self._host}),
-            "firstTimestamp": rfc3339(written.first_ns),
-            "lastTimestamp": rfc3339(now_ns),
-            "count": written.count,
-            "type": report.type,
+            "firstTimestamp": rfc3339(event.first_at_ns),
+            "lastTimestamp": rfc3339(event.at_ns),
+            "count": event.count,
+            "type": event.type,
             "eventTime": None,
             "reportingComponent": self._component,
             "reportingInstance": self._host,
@@ -142,10 +143,6 @@ def _recount(old: Object, event: Object) -> None:
 
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
-
-
-def _name(obj: Object) -> str:
-    return str(obj["metadata"]["name"])
 
 
 def _subject(obj: Object, field_path: str) -> tuple[str, ...]:

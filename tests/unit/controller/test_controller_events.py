@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.controller.correlation import Subject
-from podscaler.controller.events import BUFFER_EVENTS, Recorder
+from podscaler.controller.events import BUFFER_EVENTS, Recorder, Subject
 from podscaler.kube.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
@@ -162,3 +161,11 @@ async def test_names_differ_within_an_instant(world: World) -> None:
     await world.clock.advance(0)
     names = [body["metadata"]["name"] for _, _, body in world.sent()]
     assert len(set(names)) == 2
+
+
+async def test_another_version_of_the_autoscaler_is_the_same_autoscaler(world: World) -> None:
+    """Its resourceVersion is no part of an event's identity: the second event raises the count of the first."""
+    world.record()
+    world.recorder.record(Subject("shop", "web", "u1", "8"), "Normal", "R", "m")
+    await world.clock.advance(0)
+    assert [(method, body.get("count")) for method, _, body in world.sent()][:2] == [("POST", 1), ("PATCH", 2)]

@@ -3,10 +3,10 @@
 import pytest
 
 from podscaler.api import selectors
-from podscaler.controller.lru import LRU
 from podscaler.controller.memory import Memory
 from podscaler.core.history import EMPTY, History, Recommendation
 from podscaler.core.model import Pod
+from podscaler.lru import LRU
 
 WEB = ("shop", "web")
 PAST = History((Recommendation(3, 1),))

@@ -5,14 +5,14 @@ import random
 import pytest
 
 from podscaler.clock import NANOSECONDS
-from podscaler.controller.correlation import Correlator, Event, Subject
+from podscaler.event_correlation import Correlator, Event
 
 START_NS = 1_767_225_600 * NANOSECONDS
-WEB = Subject("shop", "web", "u1", "7")
+WEB = ("shop", "web", "u1")
 
 
 def _event(message: str = "m", at_s: float = 0, type_: str = "Warning", reason: str = "R") -> Event:
-    return Event(WEB, type_, reason, message, START_NS + round(at_s * NANOSECONDS))
+    return Event(WEB, "web", type_, reason, message, START_NS + round(at_s * NANOSECONDS))
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ def correlator() -> Correlator:
 def test_a_new_event_is_named_after_its_object_and_time(correlator: Correlator) -> None:
     """The first of its kind is created under `<name>.<hex nanoseconds>` with count 1."""
     assert correlator.correlate(_event()) == Event(
-        WEB, "Warning", "R", "m", START_NS, name=f"web.{START_NS:x}", first_at_ns=START_NS, count=1
+        WEB, "web", "Warning", "R", "m", START_NS, name=f"web.{START_NS:x}", first_at_ns=START_NS, count=1
     )
 
 
 def test_a_long_name_is_replaced(correlator: Correlator) -> None:
     """Where name and time make no DNS subdomain a random name is taken."""
-    event = Event(Subject("shop", "w" * 250, "u", "7"), "Normal", "R", "m", START_NS)
+    event = Event(("shop", "w" * 250, "u"), "w" * 250, "Normal", "R", "m", START_NS)
     sent = correlator.correlate(event)
     assert sent is not None
     assert (len(sent.name), int(sent.name, 16) > 0) == (32, True)
@@ -41,16 +41,16 @@ def test_repeats_are_counted_under_the_first_name(correlator: Correlator) -> Non
     correlator.correlate(_event())
     correlator.correlate(_event(at_s=5))
     assert correlator.correlate(_event(at_s=9)) == Event(
-        WEB, "Warning", "R", "m", START_NS + 9 * NANOSECONDS, name=f"web.{START_NS:x}", first_at_ns=START_NS, count=3
+        WEB,
+        "web",
+        "Warning",
+        "R",
+        "m",
+        START_NS + 9 * NANOSECONDS,
+        name=f"web.{START_NS:x}",
+        first_at_ns=START_NS,
+        count=3,
     )
-
-
-def test_another_version_of_the_object_is_the_same_object(correlator: Correlator) -> None:
-    """The object's resourceVersion is no part of an event's identity."""
-    correlator.correlate(_event())
-    sent = correlator.correlate(Event(Subject("shop", "web", "u1", "8"), "Warning", "R", "m", START_NS + 1))
-    assert sent is not None
-    assert (sent.count, sent.subject.resource_version) == (2, "8")
 
 
 def test_the_tenth_message_is_combined(correlator: Correlator) -> None:

@@ -1,6 +1,7 @@
 """Which Events reach the API server: repeats are counted, floods of variants combined, and floods of anything dropped.
 
-`podscaler.controller.events` gives each event through `Correlator.correlate` before sending. Steps, in order:
+Recorders of events (`controller.events`, `controlplane.events`) give each one through `Correlator.correlate` before it
+is written. Steps, in order:
 
 1. Aggregation: a group (one object, type and reason) with 10 or more distinct messages within 10 minutes of one another
    sends one combined event in place of the single ones.
@@ -14,11 +15,12 @@ Source: controller.md 6; client-go/tools/record (documentation).
 """
 
 import random
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from podscaler.api import names
 from podscaler.clock import NANOSECONDS
-from podscaler.controller.lru import LRU
+from podscaler.lru import LRU
 
 CACHE_ENTRIES = 4096
 GROUP_MESSAGES = 10
@@ -28,21 +30,12 @@ REFILL_NS = 300 * NANOSECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """The autoscaler that an event is about."""
-
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-
-
-@dataclass(frozen=True, slots=True)
 class Event:
     """One event to be.
 
     Attributes:
-        subject: what it is about.
+        subject: what identifies the object that it is about (and the part of it, where that is known).
+        object_name: the object's name, from which the Event's is made.
         type: `Normal` or `Warning`.
         reason, message: what happened.
         at_ns: when, nanoseconds since the epoch.
@@ -52,7 +45,8 @@ class Event:
         combined: whether it stands for many different ones.
     """
 
-    subject: Subject
+    subject: Hashable
+    object_name: str
     type: str
     reason: str
     message: str
@@ -91,9 +85,9 @@ class Correlator:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._groups: LRU[tuple[Subject, str, str], _Group] = LRU(CACHE_ENTRIES)
-        self._sent: LRU[tuple[Subject, str, str, str], _Sent] = LRU(CACHE_ENTRIES)
-        self._buckets: LRU[tuple[Subject, str], _Bucket] = LRU(CACHE_ENTRIES)
+        self._groups: LRU[tuple[Hashable, str, str], _Group] = LRU(CACHE_ENTRIES)
+        self._sent: LRU[tuple[Hashable, str, str, str], _Sent] = LRU(CACHE_ENTRIES)
+        self._buckets: LRU[tuple[Hashable, str], _Bucket] = LRU(CACHE_ENTRIES)
 
     def correlate(self, event: Event) -> Event | None:
         """The event to send, named and counted: to create if its count is 1, else to patch. None: send nothing."""
@@ -102,7 +96,7 @@ class Correlator:
         return event if self._has_token(event) else None
 
     def _aggregated(self, event: Event) -> Event:
-        key = (_identity(event), event.type, event.reason)
+        key = (event.subject, event.type, event.reason)
         group = self._groups.find(key)
         if group is None or event.at_ns - group.last_at_ns > GROUP_AGE_MAX_NS:
             self._groups.put(key, group := _Group())
@@ -115,7 +109,7 @@ class Correlator:
 
     def _counted(self, event: Event) -> Event:
         message = "" if event.combined else event.message
-        key = (_identity(event), event.type, event.reason, message)
+        key = (event.subject, event.type, event.reason, message)
         before = self._sent.find(key)
         if before is not None:
             event = replace(event, name=before.name, first_at_ns=before.first_at_ns, count=before.count + 1)
@@ -123,7 +117,7 @@ class Correlator:
         return event
 
     def _has_token(self, event: Event) -> bool:
-        key = (_identity(event), event.type)
+        key = (event.subject, event.type)
         bucket = self._buckets.find(key)
         if bucket is None:
             self._buckets.put(key, bucket := _Bucket(BURST_TOKENS, event.at_ns))
@@ -136,9 +130,5 @@ class Correlator:
         return True
 
     def _name(self, event: Event) -> str:
-        name = f"{event.subject.name}.{event.at_ns:x}"
+        name = f"{event.object_name}.{event.at_ns:x}"
         return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_faults(name) else name
-
-
-def _identity(event: Event) -> Subject:
-    return replace(event.subject, resource_version="")
