@@ -7,22 +7,19 @@ Source: autoscaling/v2 (spec/api.md 1, 2); kube-controller-manager's flags.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from podscaler.api import duration, numbers, quantity
 from podscaler.api.autoscaling import HorizontalPodAutoscalerSpec
-from podscaler.api.kinds import hpa_defaults, hpa_validation
-from podscaler.core import settings
+from podscaler.api.kinds import hpa_validation
+from podscaler.core import settings, what_if_fields
 from podscaler.core.settings import GATE_NAMES, Settings
+from podscaler.core.what_if_fields import Object
 from podscaler.errors import UsageError
 
-Object = dict[str, Any]
-
-SECOND_NS = 1_000_000_000
 FLAG_PREFIX = "horizontal-pod-autoscaler-"
 FLAGS = {
     "tolerance": "tolerance",
@@ -32,29 +29,7 @@ FLAGS = {
 }
 """Flags by their names without prefix, and the settings that they are."""
 
-_PATHS = (
-    "minReplicas",
-    "maxReplicas",
-    "metrics[0].target",
-    "metrics[0].target.averageUtilization",
-    "metrics[0].target.averageValue",
-    "metrics[0].target.value",
-    "behavior",
-    *(
-        f"behavior.{direction}.{field}"
-        for direction in ("scaleUp", "scaleDown")
-        for field in (
-            "stabilizationWindowSeconds",
-            "selectPolicy",
-            "tolerance",
-            "policies[0].type",
-            "policies[0].value",
-            "policies[0].periodSeconds",
-        )
-    ),
-    *FLAGS,
-    *GATE_NAMES,
-)
+_PATHS = (*what_if_fields.PATHS, *FLAGS, *GATE_NAMES)
 """An example of everything that can be assigned."""
 
 
@@ -95,18 +70,13 @@ def apply(
         flags = _flag(assignment, flags) or flags
         if not _is_flag(assignment):
             _assign(assignment, after)
-    _validate(before, _complete(after), assignments)
+    _validate(before, what_if_fields.complete(after), assignments)
     return msgspec.convert(after, HorizontalPodAutoscalerSpec), flags
 
 
 def _as_json(spec: HorizontalPodAutoscalerSpec) -> Object:
     copy: Object = msgspec.json.decode(msgspec.json.encode(spec))
-    return _complete(copy)
-
-
-def _complete(spec: Object) -> Object:
-    hpa_defaults.fill_v2({"spec": spec})
-    return spec
+    return what_if_fields.complete(copy)
 
 
 def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) -> None:
@@ -127,7 +97,7 @@ def _flag(assignment: Assignment, flags: Settings) -> Settings | None:
     name, value = assignment.path.removeprefix(FLAG_PREFIX), assignment.value
     try:
         if name in FLAGS:
-            text = _ratio(value) if name == "tolerance" else value
+            text = what_if_fields.ratio(value) if name == "tolerance" else value
             parsed = settings.from_flags({f"{FLAG_PREFIX}{name}": text})
             return msgspec.structs.replace(flags, **{FLAGS[name]: getattr(parsed, FLAGS[name])})
         if name in GATE_NAMES:
@@ -141,15 +111,12 @@ def _flag(assignment: Assignment, flags: Settings) -> Settings | None:
 
 
 def _assign(assignment: Assignment, spec: Object) -> None:
-    for pattern, setter in _SETTERS:
-        match = re.fullmatch(pattern, assignment.path)
-        if match is not None:
-            try:
-                setter(spec, match, assignment.value)
-            except ValueError as error:
-                raise UsageError(f"what-if {assignment}: {error}") from None
-            return
-    raise UsageError(f"what-if {assignment}: {assignment.path} cannot be assigned; {_suggestion(assignment.path)}")
+    try:
+        is_known = what_if_fields.assign(spec, assignment.path, assignment.value)
+    except ValueError as error:
+        raise UsageError(f"what-if {assignment}: {error}") from None
+    if not is_known:
+        raise UsageError(f"what-if {assignment}: {assignment.path} cannot be assigned; {_suggestion(assignment.path)}")
 
 
 def _suggestion(path: str) -> str:
@@ -157,135 +124,3 @@ def _suggestion(path: str) -> str:
     if close:
         return f"did you mean {close[0]}?"
     return f"what can be: {', '.join(each for each in _PATHS if 'scaleUp' not in each)}, and scaleUp as scaleDown"
-
-
-def _set_count(spec: Object, match: re.Match[str], value: str) -> None:
-    spec[match[0]] = _integer(value)
-
-
-def _set_target(spec: Object, match: re.Match[str], value: str) -> None:
-    """A target in the form that its text and the metric's type call for."""
-    source_name, source = _source(spec, int(match[1]))
-    has_requests = source_name in ("resource", "containerResource")
-    if value.endswith("%"):
-        if not has_requests:
-            raise ValueError("a percentage is of requests, which only Resource and ContainerResource metrics have")
-        source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
-        return
-    amount = _quantity(value)
-    if has_requests or source_name == "pods" or "averageValue" in source["target"]:
-        source["target"] = {"type": "AverageValue", "averageValue": amount}
-    else:
-        source["target"] = {"type": "Value", "value": amount}
-
-
-def _set_target_field(spec: Object, match: re.Match[str], value: str) -> None:
-    _, source = _source(spec, int(match[1]))
-    if match[2] == "averageUtilization":
-        source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
-    elif match[2] == "averageValue":
-        source["target"] = {"type": "AverageValue", "averageValue": _quantity(value)}
-    else:
-        source["target"] = {"type": "Value", "value": _quantity(value)}
-
-
-def _source(spec: Object, index: int) -> tuple[str, Object]:
-    """The part of a metric that its type names."""
-    metrics = spec["metrics"]
-    if index >= len(metrics):
-        raise ValueError(f"the autoscaler has {len(metrics)} of them, the last is metrics[{len(metrics) - 1}]")
-    metric = metrics[index]
-    name = metric["type"][:1].lower() + metric["type"][1:]
-    if name not in metric:
-        raise ValueError(f"a metric of type {metric['type'] or 'nothing'} has no target")
-    return name, metric[name]
-
-
-def _drop_behavior(spec: Object, match: re.Match[str], value: str) -> None:
-    del match
-    if value != "none":
-        raise ValueError("only none can be assigned to all of it; its fields are behavior.scaleDown.selectPolicy, ...")
-    spec.pop("behavior", None)
-
-
-def _rules(spec: Object, direction: str) -> Object:
-    """The rules of a direction, with the API's defaults where there were none."""
-    spec.setdefault("behavior", {})
-    rules: Object = _complete(spec)["behavior"][direction]
-    return rules
-
-
-def _set_window(spec: Object, match: re.Match[str], value: str) -> None:
-    rules = _rules(spec, match[1])
-    rules["stabilizationWindowSeconds"] = _seconds(value)
-
-
-def _set_select_policy(spec: Object, match: re.Match[str], value: str) -> None:
-    _rules(spec, match[1])["selectPolicy"] = value
-
-
-def _set_tolerance(spec: Object, match: re.Match[str], value: str) -> None:
-    _rules(spec, match[1])["tolerance"] = _quantity(_ratio(value))
-
-
-def _set_policy(spec: Object, match: re.Match[str], value: str) -> None:
-    policies, index = _rules(spec, match[1])["policies"], int(match[2])
-    if index > len(policies):
-        raise ValueError(f"there are {len(policies)} policies; policies[{len(policies)}] would add one")
-    if index == len(policies):
-        policies.append({"type": "Pods", "value": 0, "periodSeconds": 0})
-    if match[3] == "type":
-        policies[index]["type"] = value
-    elif match[3] == "value":
-        policies[index]["value"] = _integer(value)
-    else:
-        policies[index]["periodSeconds"] = _seconds(value)
-
-
-_RULES = r"behavior\.(scaleUp|scaleDown)"
-_SETTERS: tuple[tuple[str, Callable[[Object, re.Match[str], str], None]], ...] = (
-    (r"minReplicas|maxReplicas", _set_count),
-    (r"metrics\[(\d+)]\.target", _set_target),
-    (r"metrics\[(\d+)]\.target\.(averageUtilization|averageValue|value)", _set_target_field),
-    (r"behavior", _drop_behavior),
-    (rf"{_RULES}\.stabilizationWindowSeconds", _set_window),
-    (rf"{_RULES}\.selectPolicy", _set_select_policy),
-    (rf"{_RULES}\.tolerance", _set_tolerance),
-    (rf"{_RULES}\.policies\[(\d+)]\.(type|value|periodSeconds)", _set_policy),
-)
-
-
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,10}", text) or not numbers.INT32_MIN <= int(text) <= numbers.INT32_MAX:
-        raise ValueError(f'"{text}" is not a whole number')
-    return int(text)
-
-
-def _quantity(text: str) -> str:
-    try:
-        quantity.parse(text)
-    except ValueError:
-        raise ValueError(f'"{text}" is not a quantity such as 500m, 2 or 64Mi') from None
-    return text
-
-
-def _seconds(text: str) -> int:
-    """Whole seconds, written as a number or as a duration (`90`, `1m30s`)."""
-    if re.fullmatch(r"-?[0-9]+", text):
-        return _integer(text)
-    span_ns = duration.parse(text)
-    if span_ns % SECOND_NS:
-        raise ValueError("only whole seconds can be set")
-    return span_ns // SECOND_NS
-
-
-def _ratio(text: str) -> str:
-    """A ratio, also written as a percentage: `5%` is `0.05`."""
-    if not text.endswith("%"):
-        return text
-    percent = text.removesuffix("%").rstrip()
-    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", percent):
-        raise ValueError(f'"{text}" is not a percentage')
-    whole, _, fraction = percent.partition(".")
-    digits = whole.zfill(3)
-    return f"{digits[:-2]}.{digits[-2:]}{fraction}"
