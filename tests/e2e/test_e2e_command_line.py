@@ -2,6 +2,7 @@
 
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +88,31 @@ def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
         for instance in (first, second):
             if instance.process is not None:
                 instance.stop()
+
+
+def test_a_damaged_data_dir_is_named(fresh_up: Up) -> None:
+    """A database whose header is well but whose tables are not: a sentence with its path, and it is left as it is."""
+    fresh_up.start()
+    assert fresh_up.stop() == 0
+    path = fresh_up.data_dir / "objects.sqlite"
+    content = path.read_bytes()
+    path.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
+    before = path.read_bytes()
+    status, said = podscaler("up", "--data-dir", str(fresh_up.data_dir))
+    assert (status, said.partition(": ")[2].partition(":")[0]) == (2, f"{path} cannot be read as a store of objects")
+    assert path.read_bytes() == before
+
+
+def test_a_data_dir_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    """What fails after the database was opened is a sentence too."""
+    (tmp_path / "address-block").mkdir()
+    status, said = podscaler("up", "--data-dir", str(tmp_path))
+    assert (status, said) == (2, f"podscaler: the data directory {tmp_path} cannot be used: Is a directory")
+
+
+def test_the_data_dir_is_for_its_owner_alone(fresh_up: Up) -> None:
+    """Every file that is kept is 0600, every folder 0700, whatever the umask."""
+    fresh_up.start(umask=0)
+    eventually((fresh_up.data_dir / "node" / "node").exists)
+    modes = {p: stat.S_IMODE(p.stat().st_mode) for p in (fresh_up.data_dir, *fresh_up.data_dir.rglob("*"))}
+    assert {str(p): oct(m) for p, m in modes.items() if m != (0o700 if p.is_dir() else 0o600)} == {}

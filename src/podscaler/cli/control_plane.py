@@ -19,7 +19,7 @@ from podscaler.controller import loop
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
-from podscaler.controlplane.access import certificates, kubeconfig, tokens
+from podscaler.controlplane.access import certificates, kubeconfig, secret_files, tokens
 from podscaler.controlplane.access.certificates import Certificates
 from podscaler.controlplane.access.users import ADMIN
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
@@ -34,7 +34,7 @@ from podscaler.controlplane.server.app import ApiServer, Neighbours
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store
 from podscaler.controlplane.usage.sampler import Sampler
-from podscaler.errors import UsageError
+from podscaler.errors import StatusError, UsageError
 from podscaler.kube import locate
 
 HOST = "127.0.0.1"
@@ -101,8 +101,11 @@ class ControlPlane:
         """
         try:
             await self._start()
-        except BaseException:
+        except BaseException as error:
             await self._exit.aclose()
+            if isinstance(error, OSError | StatusError):  # a full disk, for one
+                said = error.message if isinstance(error, StatusError) else error.strerror or error
+                raise UsageError(f"the data directory {self._settings.data_dir} cannot be used: {said}") from error
             raise
 
     async def stop(self) -> None:
@@ -205,6 +208,6 @@ def _read_port(path: Path) -> int:
 
 
 def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
-    (settings.data_dir / "port").write_text(url.rpartition(":")[2], encoding="ascii")
+    secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     document = kubeconfig.document(server_url=url, authority_pem=access.certificates.authority_pem, token=access.token)
     kubeconfig.write(settings.kubeconfig, document)

@@ -23,11 +23,11 @@ from typing import Protocol, TypeVar
 from podscaler.clock import Clock
 from podscaler.controlplane import refusals
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.journal import Bounds, Journal, Row, open_journal
+from podscaler.controlplane.journal import FILE_NAME, Bounds, Journal, Row, open_journal
 from podscaler.controlplane.log import Event, EventLog, Retention
 from podscaler.controlplane.tables import Table
 from podscaler.controlplane.transactions import Transaction
-from podscaler.errors import StatusError
+from podscaler.errors import StatusError, UsageError
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -249,7 +249,7 @@ async def open_store(
         is_synced: whether commits wait for the disk; False is for tests.
 
     Raises:
-        UsageError: see `journal.open_journal`.
+        UsageError: see `journal.open_journal`; or what it holds cannot be read.
     """
     run = run or WriterThread()
     kept = retention or Retention()
@@ -258,6 +258,9 @@ async def open_store(
         journal = open_journal(directory, is_synced=is_synced)
         try:
             return Store(journal, clock, retention=kept, run=run)
+        except sqlite3.Error as error:
+            journal.close()
+            raise UsageError(f"{directory / FILE_NAME} cannot be read as a store of objects: {error}.") from error
         except BaseException:
             journal.close()
             raise

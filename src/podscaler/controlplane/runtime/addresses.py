@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Final
 
+from podscaler.controlplane.access import secret_files
 from podscaler.errors import UsageError
 
 BLOCK_NUMBERS: Final = range(2, 255)
@@ -157,7 +158,7 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
     Args:
         remember: a file with the number of the last block; that one is tried first and the outcome is written there.
 
-    Raises UsageError when all blocks are taken.
+    Raises UsageError when all blocks are taken or the file cannot be written.
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
@@ -165,9 +166,10 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
     for number in _candidates(last):
         claim = _claim(number)
         if claim is not None:
+            block = AddressBlock(number, claim=claim)
             if remember is not None and number != last:
-                remember.write_text(f"{number}\n", encoding="ascii")
-            return AddressBlock(number, claim=claim)
+                _remember(remember, block)
+            return block
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
 
 
@@ -184,6 +186,14 @@ def _candidates(last: int | None) -> Iterable[int]:
     if last is not None:
         yield last
     yield from (number for number in BLOCK_NUMBERS if number != last)
+
+
+def _remember(path: Path, block: AddressBlock) -> None:
+    try:
+        secret_files.write(path, f"{block.number}\n".encode())
+    except UsageError:
+        block.close()
+        raise
 
 
 def _remembered(path: Path | None) -> int | None:

@@ -19,6 +19,7 @@ import psutil
 import podscaler
 from podscaler.api import names
 from podscaler.clock import Clock, rfc3339, rfc3339_micro
+from podscaler.controlplane.access import secret_files
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.errors import StatusError
@@ -49,16 +50,16 @@ class Machine:
 
 
 def node_name(settings: RuntimeSettings, remembered: Path) -> str:
-    """The node's name: the setting, or what it was last time, or this machine's. Blocks."""
+    """The node's name: the setting, or what it was last time, or this machine's. Blocks. Raises UsageError."""
     if settings.node_name:
         return settings.node_name
     try:
-        name = remembered.read_text(encoding="utf-8").strip()
+        name = remembered.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         name = ""
     if not name or names.dns_subdomain_faults(name):
         name = _machine_name()
-        remembered.write_text(f"{name}\n", encoding="utf-8")
+        secret_files.write(remembered, f"{name}\n".encode())
     return name
 
 
