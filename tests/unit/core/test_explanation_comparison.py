@@ -84,3 +84,15 @@ def test_text() -> None:
         "                       as it is  what if",
     ]
     assert lines[5] == "  bounds               1 to 10   1 to 10"
+
+
+def test_without_history() -> None:
+    """Where history is unknown, neither sentence nor table tells of what it might do."""
+    seen = observed(values(12000), replicas=5)
+    before, after = (
+        explained.of_decision(decided(wanting(target), seen, FREE), Source.CLUSTER_WITHOUT_HISTORY)
+        for target in ("4", "3")
+    )
+    found = comparison.of(before, after, "A=B")
+    assert found.summary == "With A=B default/web goes from 5 to 4 instead of going to 3, history aside."
+    assert [row.label for row in found.rows] == ["bounds", "metrics[0] proposes", "wants", "result", "ending"]

@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.core.decision import Decision
 from podscaler.core.explanation import explained
-from podscaler.core.explanation.line import Line
+from podscaler.core.explanation.line import Line, Section
 from podscaler.core.explanation.source import Source
 from podscaler.core.history import History, Recommendation, ScaleEvent
 from podscaler.core.model import Sample
@@ -140,8 +140,8 @@ def test_a_failed_metric_among_others() -> None:
         (Source.WHAT_IF, "5 would have been written (external metric queue(nil) above target)"),
         (
             Source.CLUSTER,
-            "not written by this command; the controller writes 5 at its next sync (external metric queue(nil) above "
-            "target)",
+            "nothing is written by this command; the controller acts at its next sync (external metric queue(nil) "
+            "above target)",
         ),
     ],
 )
@@ -217,4 +217,14 @@ def test_a_sample_from_before_ready() -> None:
     assert section(decided(scaler(resource(utilization=50)), observation), 1)[1] == (
         "not ready",
         "1 pod (sample from before it was ready): young 500m of 1000m",
+    )
+
+
+def test_a_cluster_has_said_nothing_yet() -> None:
+    """A decision that nobody has carried out shows the status as it is, and no events."""
+    decision = decided(scaler(QUEUE), observed(values(5000), before=conditions(AbleToScale="True")))
+    explanation = explained.of_decision(decision, Source.CLUSTER)
+    assert (explanation.conditions, explanation.events) == (conditions(AbleToScale="True"), ())
+    assert explanation.steps[-1] == Section(
+        "Status as it is", (Line("AbleToScale", "True, since 2025-12-31T23:00:00Z: Old, old"),)
     )

@@ -40,7 +40,9 @@ def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Compari
     before, after = dict(_cells(as_it_is)), dict(_cells(what_if))
     metrics = before if len(before) > len(after) else after
     rows = [Row(label, before.get(label, "-"), after.get(label, "-")) for label in metrics]
-    summary = f"With {assignments} {as_it_is.autoscaler} {_difference(as_it_is.verdict, what_if.verdict)}."
+    aside = "" if as_it_is.source.has_history else ", history aside"
+    difference = _difference(as_it_is.verdict, what_if.verdict)
+    summary = f"With {assignments} {as_it_is.autoscaler} {difference}{aside}."
     return Comparison(assignments, summary, tuple(rows), what_if)
 
 
@@ -73,11 +75,13 @@ def _cells(explanation: Explanation) -> Iterable[tuple[str, str]]:
     for index, metric in enumerate(trace.metrics):
         yield f"metrics[{index}] proposes", "failed" if metric.failure else _count(metric.proposal)
     yield "wants", _count(verdict.wanted)
-    yield "stabilized", _count(trace.stabilization.result if trace.stabilization else None)
-    yield "limited", _count(trace.limits.result if trace.limits else None)
+    if explanation.source.has_history:
+        yield "stabilized", str(trace.stabilization.result) if trace.stabilization else "-"
+        yield "limited", str(trace.limits.result) if trace.limits else "-"
     yield "result", f"{_count(verdict.current)} -> {_count(verdict.desired)}"
     yield "ending", verdict.ending.value
-    yield "next change", _next(explanation)
+    if explanation.source.has_history:
+        yield "next change", _next(explanation)
 
 
 def _next(explanation: Explanation) -> str:

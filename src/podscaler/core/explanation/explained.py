@@ -73,7 +73,9 @@ def explain(
 
 
 def of_decision(decision: Decision, source: Source = Source.RECORDING) -> Explanation:
-    """The explanation of a decision that is at hand."""
+    """The explanation of a decision that is at hand; one that nobody has carried out yet has not said anything."""
+    if not source.is_past:
+        return explain(decision.trace, source, conditions=decision.trace.conditions_before)
     events = [Told(event.type, event.reason, event.message) for event in decision.events]
     return explain(decision.trace, source, conditions=decision.status.conditions or (), events=events)
 

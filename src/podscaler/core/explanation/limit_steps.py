@@ -33,7 +33,7 @@ def _lines(trace: Trace, source: Source) -> Iterable[Line]:
         yield from _limits(trace, trace.limits, source)
     if trace.is_lifted:
         yield Line("lifted", f"to minReplicas, {trace.min_replicas}, on the way from zero")
-    yield Line("result", _result(trace))
+    yield Line("result", _result(trace) + _reservation(trace, source))
     yield Line("scale", _scale(trace, source))
 
 
@@ -159,6 +159,12 @@ def _result(trace: Trace) -> str:
     return f"{trace.desired} instead of {trace.current_replicas}"
 
 
+def _reservation(trace: Trace, source: Source) -> str:
+    """That history, where it is not known, may have another result."""
+    is_open = trace.limits is not None and trace.desired != trace.current_replicas
+    return ", if nothing holds it back" if is_open and not source.has_history else ""
+
+
 def _scale(trace: Trace, source: Source) -> str:
     if trace.write is None:
         return "not written"
@@ -169,4 +175,4 @@ def _scale(trace: Trace, source: Source) -> str:
         return f"{trace.write.replicas} written at {wording.clock_time(trace.write.at)}{reason}"
     if source is Source.WHAT_IF:
         return f"{trace.write.replicas} would have been written{reason}"
-    return f"not written by this command; the controller writes {trace.write.replicas} at its next sync{reason}"
+    return f"nothing is written by this command; the controller acts at its next sync{reason}"

@@ -21,8 +21,16 @@ def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Se
     if trace.branch is not Branch.NO_SCALE:
         sections.append(limit_steps.section(trace, source))
     if said := tuple(_said(trace, conditions, events)):
-        sections.append(Section("Status and events", said))
+        sections.append(Section(_SAID[source], said))
     return tuple(sections)
+
+
+_SAID = {
+    Source.RECORDING: "Status and events",
+    Source.WHAT_IF: "Status and events as they would have been",
+    Source.CLUSTER: "Status as it is",
+    Source.CLUSTER_WITHOUT_HISTORY: "Status as it is",
+}
 
 
 def _title(trace: Trace, source: Source) -> str:
