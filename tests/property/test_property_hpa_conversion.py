@@ -1,99 +1,59 @@
-"""Autoscalers keep what they say on the way through v1 and back, whatever they say."""
+"""Autoscalers keep what they say on the way through older versions and back, whatever they say."""
 
+from itertools import permutations
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
+from hpa_objects import hpas
+from hypothesis import given, settings
 
-from podscaler.api import canonical
-from podscaler.api.kinds import hpa_defaults, hpa_v1
+from podscaler.api import canonical, conversion, decoding
+from podscaler.api.kinds import hpa_v1
 
-_QUANTITIES = st.sampled_from(["1", "500m", "2k", "100Mi", "1e3", "7"])
-_NAMES = st.text("abc<>&\u2028é", min_size=1, max_size=4)
-_SELECTORS = st.none() | st.fixed_dictionaries({"matchLabels": st.dictionaries(_NAMES, _NAMES, min_size=1, max_size=2)})
-_REFERENCES = st.fixed_dictionaries({"kind": _NAMES, "name": _NAMES}, optional={"apiVersion": _NAMES})
-
-
-def _given(**parts: Any) -> dict[str, Any]:
-    return {name: part for name, part in parts.items() if part is not None}
+PAIRS = pytest.mark.parametrize(("one", "other"), list(permutations(conversion.VERSIONS, 2)))
+V2 = "autoscaling/v2"
 
 
-def _metric(draw: st.DrawFn) -> dict[str, Any]:
-    return _given(name=draw(_NAMES), selector=draw(_SELECTORS))
-
-
-def _target(kind: str, **parts: Any) -> dict[str, Any]:
-    return _given(type=kind, **parts)
-
-
-@st.composite
-def _metrics(draw: st.DrawFn) -> dict[str, Any]:
-    """A metric as validation accepts it, with the target type that fits the fields set."""
-    value = draw(_QUANTITIES)
-    average = _target("AverageValue", averageValue=value)
-    resource = draw(
-        st.sampled_from([average, _target("Utilization", averageUtilization=draw(st.integers(1, 2**31 - 1)))])
-    )
-    one = draw(st.sampled_from([average, _target("Value", value=value)]))
-    sources = {
-        "Object": {"describedObject": draw(_REFERENCES), "target": one, "metric": _metric(draw)},
-        "Pods": {"metric": _metric(draw), "target": average},
-        "Resource": {"name": "memory", "target": resource},
-        "ContainerResource": {"name": "cpu", "target": resource, "container": draw(_NAMES)},
-        "External": {"metric": _metric(draw), "target": one},
-    }
-    kind = draw(st.sampled_from(sorted(sources)))
-    return {"type": kind, kind[0].lower() + kind[1:]: sources[kind]}
-
-
-_POLICIES = st.fixed_dictionaries(
-    {"type": st.sampled_from(["Pods", "Percent"]), "value": st.integers(1, 9), "periodSeconds": st.integers(1, 1800)}
-)
-_RULES = st.fixed_dictionaries(
-    {},
-    optional={
-        "stabilizationWindowSeconds": st.integers(0, 3600),
-        "selectPolicy": st.sampled_from(["Max", "Min", "Disabled"]),
-        "policies": st.lists(_POLICIES, min_size=1, max_size=2),
-        "tolerance": _QUANTITIES,
-    },
-)
-_CONDITIONS = st.fixed_dictionaries(
-    {"type": _NAMES, "status": st.sampled_from(["True", "False"]), "lastTransitionTime": st.none()},
-    optional={"reason": _NAMES, "message": _NAMES, "observedGeneration": st.integers(0, 9)},
-)
-
-
-@st.composite
-def _hpas(draw: st.DrawFn) -> dict[str, Any]:
-    cpu = draw(st.none() | st.integers(1, 300))
-    metrics = draw(st.lists(_metrics(), min_size=0 if cpu else 1, max_size=3))
-    hpa = {
-        "kind": "HorizontalPodAutoscaler",
-        "apiVersion": "autoscaling/v2",
-        "metadata": {"name": "web", "annotations": {"mine": draw(_NAMES)}},
-        "spec": _given(
-            scaleTargetRef={"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
-            maxReplicas=9,
-            metrics=metrics + ([hpa_defaults.cpu_utilization(cpu)] if cpu else []),
-            behavior=draw(st.none() | st.fixed_dictionaries({}, optional={"scaleUp": _RULES, "scaleDown": _RULES})),
-        ),
-        "status": {"desiredReplicas": 3, "conditions": draw(st.lists(_CONDITIONS, max_size=2))},
-    }
-    hpa_defaults.fill_v2(hpa)
-    hpa_defaults.fill_status(hpa)
-    return canonical.canonical(hpa, "autoscaling/v2.HorizontalPodAutoscaler")
-
-
-@given(_hpas())
+@given(hpas())
 def test_v2_survives_v1(hpa: dict[str, Any]) -> None:
     """A v2 object whose cpu utilization stands last comes back from v1 as it was."""
     returned = hpa_v1.to_v2(hpa_v1.from_v2(hpa))
     assert canonical.canonical(returned, "autoscaling/v2.HorizontalPodAutoscaler") == hpa
 
 
-@given(_hpas())
+@given(hpas())
 def test_v1_is_stable(hpa: dict[str, Any]) -> None:
     """What v1 shows is the same after it was written back."""
     shown = hpa_v1.from_v2(hpa)
     assert hpa_v1.from_v2(hpa_v1.to_v2(shown)) == shown
+
+
+@PAIRS
+@settings(max_examples=40, deadline=None)
+@given(given_hpa=hpas())
+def test_every_pair_of_versions_round_trips(one: str, other: str, given_hpa: dict[str, Any]) -> None:
+    """What no loss is reported for comes back from any version to any other as it was."""
+    first = conversion.convert(given_hpa, one)
+    second = conversion.convert(first.obj, other)
+    returned = conversion.convert(second.obj, one)
+    if not second.losses:
+        assert returned.obj == first.obj
+
+
+@pytest.mark.parametrize("version", list(conversion.VERSIONS))
+@settings(max_examples=40, deadline=None)
+@given(given_hpa=hpas())
+def test_v2_comes_back_unless_a_loss_says_otherwise(version: str, given_hpa: dict[str, Any]) -> None:
+    """A conversion without losses says everything that v2 said."""
+    converted = conversion.convert(given_hpa, version)
+    returned = canonical.canonical(conversion.convert(converted.obj, V2).obj, f"{V2}.HorizontalPodAutoscaler")
+    assert (returned == given_hpa) == (not converted.losses)
+
+
+@pytest.mark.parametrize("version", list(conversion.VERSIONS))
+@settings(max_examples=20, deadline=None)
+@given(given_hpa=hpas())
+def test_what_is_written_can_be_read(version: str, given_hpa: dict[str, Any]) -> None:
+    """Every version has only fields that its schema knows, in the form in which a decoder leaves them."""
+    converted = conversion.convert(given_hpa, version)
+    assert decoding.decode_value(converted.obj, conversion.VERSIONS[version].message).problems == ()

@@ -9,6 +9,7 @@ from podscaler.errors import PodscalerError
 
 COMMANDS = {
     "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
+    "convert": ("podscaler.cli.convert", "autoscalers between all versions of their API"),
     "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
     "explain": ("podscaler.cli.explain", "why an autoscaler has, or had, this many replicas"),
     "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),

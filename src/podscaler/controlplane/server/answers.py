@@ -4,16 +4,14 @@ Called by every handler. JSON has Go's escapes and the order of the schema; YAML
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import yaml
 from aiohttp import web
 
-from podscaler.api import json_text
+from podscaler.api import json_text, yaml_output
 from podscaler.controlplane.server.negotiation import DISCOVERY_TYPE, PLAIN, Form
 from podscaler.errors import StatusError
 
@@ -83,41 +81,6 @@ def _yaml_of(body: bytes) -> bytes:
     return to_yaml(msgspec.json.decode(body))
 
 
-_TEXT_TAG = "tag:yaml.org,2002:str"
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Writes YAML as Go's library does: double quotes where a text would read as something else, no line folding."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Equal parts are written out each time."""
-        del data
-        return True
-
-
-_READS_AS_OTHER = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0[xob][0-9a-fA-F]+")
-"""Texts that Go's library quotes although PyYAML would not: old booleans, and numbers of other spellings."""
-
-
-def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    style = None
-    if "\n" in value:
-        style = "|"
-    elif _READS_AS_OTHER.fullmatch(value) or _resolve(dumper, value) != _TEXT_TAG:
-        style = '"'
-    return dumper.represent_scalar(_TEXT_TAG, value, style=style)
-
-
-def _resolve(dumper: _Dumper, value: str) -> str:
-    """The tag that a reader would give to the plain text."""
-    resolve: Callable[[type, str, tuple[bool, bool]], str] = dumper.resolve
-    return resolve(yaml.ScalarNode, value, (True, False))
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
 def to_yaml(value: Any) -> bytes:
     """`value` as YAML, keys sorted. Slow for large values: belongs into a thread."""
-    dumped: bytes = yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=2**30, encoding="utf-8")
-    return dumped
+    return yaml_output.write(value, sort_keys=True)

@@ -1,0 +1,62 @@
+"""Data as YAML, written as Go's library writes it.
+
+Called by the API server for clients that want YAML, and by commands that write manifests.
+
+Invariants: what is written reads as the same data with YAML 1.1 and 1.2; texts stand on one line each unless they have
+line breaks; equal parts are written out each time. Slow for large values: belongs into a thread.
+
+Source: the behaviour of sigs.k8s.io/yaml.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+_TEXT_TAG = "tag:yaml.org,2002:str"
+_LINE_MAX = 2**30
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Double quotes where a text would read as something else; no references to equal parts."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Equal parts are written out each time."""
+        del data
+        return True
+
+
+_READS_AS_OTHER = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0[xob][0-9a-fA-F]+")
+"""Texts that Go's library quotes although PyYAML would not: old booleans, and numbers of other spellings."""
+
+
+def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in value:
+        style = "|"
+    elif _READS_AS_OTHER.fullmatch(value) or _resolve(dumper, value) != _TEXT_TAG:
+        style = '"'
+    return dumper.represent_scalar(_TEXT_TAG, value, style=style)
+
+
+def _resolve(dumper: _Dumper, value: str) -> str:
+    """The tag that a reader would give to the plain text."""
+    resolve: Callable[[type, str, tuple[bool, bool]], str] = dumper.resolve
+    return resolve(yaml.ScalarNode, value, (True, False))
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def write(value: Any, *, sort_keys: bool) -> bytes:
+    """JSON-ready data as one YAML document without a marker.
+
+    Args:
+        value: dicts, lists and scalars of exactly these types.
+        sort_keys: whether keys stand in alphabetical order, as upstream's, or in that of the data.
+    """
+    dumped: bytes = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=_LINE_MAX, encoding="utf-8"
+    )
+    return dumped
