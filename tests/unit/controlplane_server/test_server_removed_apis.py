@@ -178,6 +178,7 @@ async def test_discovery_lists_old_versions(server: Running) -> None:
     assert groups["autoscaling"]["preferredVersion"]["version"] == "v2"
     listed = (await server.get("/apis/extensions/v1beta1")).body["resources"]
     assert [each["name"] for each in listed] == ["horizontalpodautoscalers", "horizontalpodautoscalers/status"]
+    assert [key for key in ("shortNames", "categories") if key in listed[0]] == []
 
 
 async def test_openapi_describes_old_versions(server: Running) -> None:

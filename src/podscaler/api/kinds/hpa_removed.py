@@ -46,8 +46,13 @@ EXTENSIONS = replace(
     group="extensions",
     versions=(_version(hpa_extensions_v1beta1, hpa_extensions_v1beta1.fill, since="1.2", gone="1.6"),),
     stored_as=hpa.RESOURCE.key,
+    short_names=(),
+    categories=(),
 )
-"""The kind's first group: a second face of what is stored."""
+"""The kind's first group: a second face of what is stored.
+
+It leaves `hpa` and `all` to the kind's own group: kubectl would warn of two matches, and list every object twice.
+"""
 
 AUTOSCALING = replace(
     hpa.RESOURCE,
