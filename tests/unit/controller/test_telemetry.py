@@ -6,6 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from podscaler.controller.queue import MeteredQueue
+from podscaler.controller.recording import NoRecording
 from podscaler.controller.telemetry import Telemetry
 from podscaler.testing import VirtualClock
 
@@ -122,3 +123,21 @@ async def test_the_queue_is_measured(clock: VirtualClock) -> None:
         f"workqueue_longest_running_processor_seconds{label}": 3,
     }
     assert (done[f"workqueue_work_duration_seconds_sum{label}"], done[f"workqueue_retries_total{label}"]) == (3, 1)
+
+
+class Recorded(NoRecording):
+    """A recording with figures."""
+
+    is_on = True
+    lines_written = 5
+    lines_lost = 2
+
+
+def test_a_recording_is_counted_where_there_is_one() -> None:
+    """Lines written and lost are shown with a recording, and not without."""
+    shown = []
+    for recording in (Recorded(), NoRecording()):
+        telemetry = Telemetry(VirtualClock())
+        telemetry.count_recording(recording)
+        shown.append({name: value for name, value in _samples(telemetry).items() if "recording" in name})
+    assert shown == [{"podscaler_recording_lines_total{}": 5, "podscaler_recording_lost_lines_total{}": 2}, {}]

@@ -1,0 +1,37 @@
+"""Settings and the flags that stand for them."""
+
+import pytest
+
+from podscaler.clock import NANOSECONDS
+from podscaler.controller.gates import Gates
+from podscaler.controller.settings import Settings
+from podscaler.core import settings as core_settings
+
+CHANGED = Settings(
+    concurrent_syncs=7,
+    sync_period_ns=2 * NANOSECONDS,
+    downscale_stabilization_ns=90 * NANOSECONDS,
+    tolerance=0.05,
+    cpu_initialization_period_ns=1,
+    initial_readiness_delay_ns=1_500_000,
+    gates=Gates({"HPAScaleToZero": False, "StaleControllerConsistencyHPA": False, "PodLevelResources": True}),
+)
+
+
+@pytest.mark.parametrize("settings", [Settings(), CHANGED], ids=["defaults", "changed"])
+def test_recorded_flags_mean_the_same(settings: Settings) -> None:
+    """What a recording's header says makes the settings with which was decided."""
+    assert core_settings.from_flags(settings.flags, settings.decision.emulation.version) == settings.decision
+
+
+def test_flags_have_their_names() -> None:
+    """The names are kube-controller-manager's."""
+    assert Settings().flags == {
+        "concurrent-horizontal-pod-autoscaler-syncs": 5,
+        "horizontal-pod-autoscaler-sync-period": "15s",
+        "horizontal-pod-autoscaler-downscale-stabilization": "5m0s",
+        "horizontal-pod-autoscaler-tolerance": 0.1,
+        "horizontal-pod-autoscaler-cpu-initialization-period": "5m0s",
+        "horizontal-pod-autoscaler-initial-readiness-delay": "30s",
+        "feature-gates": "",
+    }
