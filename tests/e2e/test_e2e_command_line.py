@@ -1,5 +1,7 @@
 """What `podscaler` says to wrong use: one sentence, exit status 2, nothing damaged."""
 
+import functools
+import os
 import socket
 import sqlite3
 import stat
@@ -116,3 +118,22 @@ def test_the_data_dir_is_for_its_owner_alone(fresh_up: Up) -> None:
     eventually((fresh_up.data_dir / "node" / "node").exists)
     modes = {p: stat.S_IMODE(p.stat().st_mode) for p in (fresh_up.data_dir, *fresh_up.data_dir.rglob("*"))}
     assert {str(p): oct(m) for p, m in modes.items() if m != (0o700 if p.is_dir() else 0o600)} == {}
+
+
+def test_closed_standard_input_does_no_harm(fresh_up: Up) -> None:
+    """Started without descriptor 0, as some supervisors do: it runs, and ends as ever."""
+    fresh_up.start(preexec_fn=functools.partial(os.close, 0))
+    assert fresh_up.get("/readyz") == "ok"
+    assert fresh_up.stop() == 0
+
+
+def test_what_up_prints_can_be_pasted(tmp_path: Path) -> None:
+    """A data directory with a space in its name is quoted in the line that sets KUBECONFIG."""
+    up = Up(tmp_path / "my data")
+    try:
+        up.start()
+        assert up.process is not None
+        assert up.process.stdout is not None
+        assert up.process.stdout.readline() == f"export KUBECONFIG='{tmp_path}/my data/kubeconfig'\n"
+    finally:
+        assert up.stop() == 0

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Mapping
@@ -114,7 +115,7 @@ async def _up(wanted: UpSettings) -> None:
     plane = ControlPlane(wanted, SystemClock())
     await plane.start()
     try:
-        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={wanted.kubeconfig}")
+        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(wanted.kubeconfig))}")
         await ended.wait()
     finally:
         await plane.stop()
