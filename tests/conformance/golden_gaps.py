@@ -88,7 +88,6 @@ GAPS: dict[str, str] = {case: reason for reason, cases in _CASES.items() for cas
 KUBECTL_GAPS: dict[str, str] = {
     "apply-server-side": APPLY,
     "autoscale-widget": CUSTOM_RESOURCES,
-    "describe-ns": "resource quotas and limit ranges are not served yet",
     "get-widgets": CUSTOM_RESOURCES,
     "scale-widget": CUSTOM_RESOURCES,
 }

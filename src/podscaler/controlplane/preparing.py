@@ -27,9 +27,9 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
         metadata.pop(name, None)
     if not resource.namespaced:
         metadata.pop("namespace", None)
+    metadata["uid"] = uid
     resource.strategy.prepare_create(obj)
     metadata = obj["metadata"]
-    metadata["uid"] = uid
     metadata["creationTimestamp"] = rfc3339(now_ns)
     if resource.strategy.has_generation:
         metadata["generation"] = 1

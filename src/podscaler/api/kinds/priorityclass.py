@@ -1,0 +1,77 @@
+"""The record of PriorityClass (scheduling.k8s.io/v1): kept for clients; nothing here is scheduled by priority.
+
+Source: the API reference of scheduling.k8s.io/v1; upstream's validation messages.
+"""
+
+from typing import Any
+
+from podscaler.api import printing
+from podscaler.api.field import FieldError, forbidden, invalid, not_supported
+from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
+
+HIGHEST_VALUE = 1_000_000_000
+"""The highest priority that is not the system's own."""
+_SYSTEM_PREFIX = "system-"
+_SYSTEM = frozenset({"system-node-critical", "system-cluster-critical"})
+_POLICIES = ("Never", "PreemptLowerPriority")
+
+
+def fill(priority_class: Object) -> None:
+    """API defaults, in place."""
+    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a PriorityClass to be stored."""
+    value, policy = new.get("value", 0), new.get("preemptionPolicy", "")
+    if old is not None:
+        changed = (("value", value, old.get("value", 0)), ("preemptionPolicy", policy, old.get("preemptionPolicy", "")))
+        return [_fixed(name, given) for name, given, stored in changed if given != stored]
+    found = []
+    name = new["metadata"].get("name", "")
+    if name.startswith(_SYSTEM_PREFIX) and name not in _SYSTEM:
+        text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
+        found.append(forbidden("metadata.name", text))
+    elif value > HIGHEST_VALUE and name not in _SYSTEM:
+        text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
+        found.append(forbidden("value", text))
+    return found + ([] if policy in _POLICIES else [not_supported("preemptionPolicy", policy, _POLICIES)])
+
+
+def _fixed(name: str, given: Any) -> FieldError:
+    if name == "value":
+        return forbidden("value", "may not be changed in an update.")
+    return invalid(name, given, "field is immutable")
+
+
+def _row(priority_class: Object, now_ns: int) -> list[Any]:
+    return [
+        priority_class["metadata"].get("name", ""),
+        priority_class.get("value", 0),
+        "true" if priority_class.get("globalDefault") else "false",
+        printing.created_age(priority_class, now_ns),
+        priority_class.get("preemptionPolicy", ""),
+    ]
+
+
+RESOURCE = Resource(
+    group="scheduling.k8s.io",
+    plural="priorityclasses",
+    singular="priorityclass",
+    kind="PriorityClass",
+    versions=(Version("v1", "scheduling/v1.PriorityClass", default=fill),),
+    storage_version="v1",
+    namespaced=False,
+    short_names=("pc",),
+    strategy=Strategy(validate=faults),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the priority class."),
+            Column("Value", "integer", description="The priority; higher ones come first."),
+            Column("Global-Default", "boolean", description="Whether pods that name no class have this one."),
+            Column("Age", description="Time since the priority class was created."),
+            Column("PreemptionPolicy", description="Whether pods of this class may take others' places."),
+        ),
+        row=_row,
+    ),
+)
