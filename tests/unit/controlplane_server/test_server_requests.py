@@ -263,3 +263,23 @@ async def test_objects_are_stored_as_a_server_prints_them(server: Running) -> No
     [container] = created["spec"]["containers"]
     assert ("volumes" in created["spec"], "env" in container) == (False, False)
     assert list(container)[:2] == ["name", "image"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param("Authorization: Bearer hidden\x01", id="a byte that may not be there"),
+        pytest.param("Authorization : Bearer hidden", id="a blank that may not be there"),
+        pytest.param(f"Authorization: Bearer hidden {'x' * 100_000}", id="too long"),
+    ],
+)
+async def test_no_token_is_logged(server: Running, caplog: pytest.LogCaptureFixture, header: str) -> None:
+    """A request that is no HTTP gets 400; the log says at most that there was one, and nothing of what it said."""
+    caplog.set_level("DEBUG")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+    writer.write(f"GET /api HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n".encode())
+    assert (await reader.readline()).split()[1] == b"400"
+    writer.close()
+    assert "hidden" not in caplog.text
+    assert [record.levelname for record in caplog.records if record.name.startswith("podscaler")] == ["INFO"]
+    assert not [record for record in caplog.records if record.name.startswith("aiohttp")]

@@ -22,7 +22,7 @@ from podscaler.clock import Clock
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
-from podscaler.controlplane.server import answers, negotiation, refusals, scales, special
+from podscaler.controlplane.server import answers, faulty_requests, negotiation, refusals, scales, special
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.calls import Plane, kind_of
@@ -117,6 +117,7 @@ class ApiServer:
             max_line_size=LINE_MAX_BYTES,
             max_field_size=LINE_MAX_BYTES,
             access_log=None,
+            logger=faulty_requests.LOGGER,
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
@@ -184,7 +185,7 @@ def _gzipped(body: bytes) -> bytes:
 def _kinds(routes: Routes) -> Kinds:
     """Every kind that a body may be."""
     kinds: list[Kind] = [kind_of(served) for served in routes.all_resources()]
-    kinds += [scales.SCALE, *scales.OLD_SCALES, special.BINDING]
+    kinds += [scales.SCALE, *scales.OLD_SCALES, special.BINDING, special.EVICTION]
     return {(kind.api_version, kind.kind): kind for kind in kinds}
 
 
