@@ -127,6 +127,8 @@ def _parts(resource: Resource, target: Target) -> Iterator[_Offer]:
         binding = _other(target, "core/v1.Binding", _BINDING)
         yield _Offer(target, openapi_paths.log(target), [])
         yield _Offer(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
+        eviction = _other(target, "policy/v1.Eviction", _EVICTION)
+        yield _Offer(eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message])
     if resource.key == "namespaces":
         yield _Offer(target, openapi_paths.action(target, target, "finalize", "Finalize", method="put"), [])
 
@@ -172,7 +174,7 @@ def _common_kinds(group: str, version: str) -> dict[str, list[Json]]:
     if group:
         for message in _IN_EVERY_GROUP:
             kinds[message].append(_gvk(group, version, message.rpartition(".")[2]))
-    return kinds | {"autoscaling/v1.Scale": [_SCALE], "core/v1.Binding": [_BINDING]}
+    return kinds | {"autoscaling/v1.Scale": [_SCALE], "core/v1.Binding": [_BINDING], "policy/v1.Eviction": [_EVICTION]}
 
 
 def _gvk(group: str, version: str, kind: str) -> Json:
@@ -181,6 +183,7 @@ def _gvk(group: str, version: str, kind: str) -> Json:
 
 _SCALE = _gvk("autoscaling", "v1", "Scale")
 _BINDING = _gvk("", "v1", "Binding")
+_EVICTION = _gvk("policy", "v1", "Eviction")
 _COMMON_KINDS = ("meta/v1.APIResourceList", openapi_paths.STATUS, *_IN_EVERY_GROUP)
 
 

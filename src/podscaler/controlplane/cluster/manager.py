@@ -27,6 +27,7 @@ from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.workloads import replicationcontroller
 from podscaler.controlplane.workloads.daemonset import DaemonSets
 from podscaler.controlplane.workloads.deployment import Deployments
+from podscaler.controlplane.workloads.disruption import DisruptionBudgets
 from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
 from podscaler.controlplane.workloads.statefulset import StatefulSets
@@ -35,6 +36,7 @@ ALL = frozenset(
     {
         "daemonset-controller",
         "deployment-controller",
+        "disruption-controller",
         "endpoint-slice-controller",
         "event-expiry",
         "generic-garbage-collector",
@@ -121,6 +123,7 @@ class Controllers:
             "service-proxy": lambda: self._proxy,
             "endpoint-slice-controller": lambda: EndpointSlices(registry, clock),
             "daemonset-controller": lambda: DaemonSets(registry, clock),
+            "disruption-controller": lambda: DisruptionBudgets(registry, clock),
             "deployment-controller": lambda: Deployments(registry, clock),
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
             "replication-controller": lambda: ReplicaSets(registry, clock, replicationcontroller.SPECIES),

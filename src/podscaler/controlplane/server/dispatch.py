@@ -54,6 +54,7 @@ SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},
     "log": {"GET": pod_logs.get},
     "binding": {"POST": special.bind},
+    "eviction": {"POST": special.evict},
     "finalize": {"PUT": special.finalize},
 }
 

@@ -159,6 +159,7 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
         yield Subresource("finalize", "Namespace", REPLACE)
     if resource.key == "pods":
         yield Subresource("binding", "Binding", CREATE)
+        yield Subresource("eviction", "Eviction", CREATE, "policy", "v1")
         yield Subresource("log", "Pod", READ)
     if resource.scale is not None:
         yield Subresource("scale", "Scale", PART, "autoscaling", "v1")

@@ -1,9 +1,12 @@
-"""Subresources that only one kind has, apart from logs: binding a pod to a node, finalizing a namespace.
+"""Subresources that only one kind has, apart from logs: binding a pod to a node, evicting it, finalizing a namespace.
 
 Called by `app`.
 """
 
+from dataclasses import replace
+
 from podscaler.api.resources import Object
+from podscaler.controlplane import evictions
 from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.server import answers, bodies, names, queries, refusals, rendering, writes
@@ -12,6 +15,7 @@ from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
 
 BINDING = Kind("v1", "Binding", "core/v1.Binding")
+EVICTION = Kind("policy/v1", "Eviction", "policy/v1.Eviction")
 CREATED: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -41,6 +45,29 @@ async def bind(plane: Plane, call: Call) -> Answer:
 
     update = UpdateOptions("binding", dry_run=options.dry_run)
     await plane.objects.update("pods", call.path.namespace, name, change, options=update)
+    return await answers.of(CREATED, call.form, status=201)
+
+
+async def evict(plane: Plane, call: Call) -> Answer:
+    """Delete the pod of the path, unless a PodDisruptionBudget forbids it.
+
+    Raises:
+        StatusError: 400, 403, 404, 409, 413, 415, 422, 429, 500.
+    """
+    path = call.path
+    options = queries.write_options(call.query, "CreateOptions")
+    body = await bodies.read(call.request)
+    validation = options.field_validation
+    received = bodies.decode(body, call.content_type, EVICTION, plane.kinds, validation=validation)
+    bodies.check_version(received, EVICTION)
+    eviction = received.obj
+    names.settle_namespace(eviction, path.namespace)
+    if eviction["metadata"].get("name", "") != path.name:
+        raise refusals.bad_request("name in URL does not match name in Eviction object")
+    asked = queries.delete_options(queries.EMPTY, eviction.get("deleteOptions") or {})
+    asked = replace(asked, dry_run=asked.dry_run or options.dry_run)
+    now_ns = plane.clock.now_ns()
+    await evictions.evict(plane.objects, path.namespace, path.name, options=asked, now_ns=now_ns)
     return await answers.of(CREATED, call.form, status=201)
 
 
