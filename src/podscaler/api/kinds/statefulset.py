@@ -37,9 +37,17 @@ def fill(stateful_set: Object) -> None:
         retention[when] = retention.get(when) or "Retain"
     _fill_update_strategy(spec.setdefault("updateStrategy", {}))
     pod_defaults.fill_template(spec)
+    for claim in spec.get("volumeClaimTemplates") or []:
+        _fill_claim(claim)
     status = stateful_set.setdefault("status", {})
     status.setdefault("replicas", 0)
     status.setdefault("availableReplicas", 0)
+
+
+def _fill_claim(claim: Object) -> None:
+    claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
+    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
 def _fill_update_strategy(strategy: Object) -> None:

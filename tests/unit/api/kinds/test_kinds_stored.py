@@ -192,6 +192,21 @@ def test_the_claims_of_a_stateful_set_may_be_mounted() -> None:
     ]
 
 
+def test_the_claims_of_a_stateful_set_are_defaulted() -> None:
+    """So that applying the same manifest again changes nothing."""
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    obj = defaulted("statefulsets.apps", spec={"volumeClaimTemplates": claims})
+    assert obj["spec"]["volumeClaimTemplates"] == [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"},
+            "status": {"phase": "Pending"},
+        }
+    ]
+
+
 @pytest.mark.parametrize(
     ("key", "change", "faults"),
     [
