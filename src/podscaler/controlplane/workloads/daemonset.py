@@ -8,6 +8,7 @@ Source: documentation of DaemonSet; events are upstream's.
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import replace
 
 from podscaler.api.resources import Object
 from podscaler.api.selectors import SelectorError
@@ -75,15 +76,16 @@ class DaemonSets:
             self._forget(key)
             return None
         try:
-            revision = await self._newest(daemon_set)
+            facts, revision = await self._observe(daemon_set)
         except StatusError as refusal:
             if refusals.is_namespace_terminating(refusal):
                 return None
             raise
-        plan = daemonset_planning.plan(self._facts(daemon_set, revision))
+        plan = daemonset_planning.plan(facts)
         later_s = self._restart_later_s(key, plan)
         failure = await self._carry_out(plan, daemon_set, revision)
-        facts = self._facts(daemon_set, revision)
+        if not plan.is_empty:
+            facts = replace(facts, owned=self._owned(daemon_set))
         if not plan.ended and all(map(facts.is_available, facts.owned)):
             self._forget(key)
         await self._write_status(facts)
@@ -124,19 +126,19 @@ class DaemonSets:
             self._nodes[name] = daemonset_nodes.facets(change.object)
         return [] if before == self._nodes.get(name) else list(self._selecting.keys())
 
-    async def _newest(self, daemon_set: Object) -> Object:
-        """The revision to run, after adopting and releasing pods."""
+    async def _observe(self, daemon_set: Object) -> tuple[Facts, Object]:
+        """What there is after adopting and releasing pods, and the revision to run."""
         selector = selection.object_selector(daemon_set)
         orphans = self._orphans.matching(daemon_set["metadata"]["namespace"], selector)
-        await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
+        owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
         history = controller_revisions.owned(self._registry, daemon_set)
-        return await controller_revisions.newest(self._registry, daemon_set, history)
+        revision = await controller_revisions.newest(self._registry, daemon_set, history)
+        nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()
+        return Facts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), now_ns), revision
 
-    def _facts(self, daemon_set: Object, revision: Object) -> Facts:
+    def _owned(self, daemon_set: Object) -> list[Object]:
         uid = daemon_set["metadata"]["uid"]
-        owned = [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
-        nodes = self._registry.list(NODES)
-        return Facts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), self._clock.now_ns())
+        return [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
 
     def _forget(self, key: Key) -> None:
         self._backoff.succeeded(key)

@@ -69,6 +69,11 @@ class Plan:
     delete: list[Object] = field(default_factory=list)
     ended: list[Object] = field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.create or self.delete or self.ended)
+
 
 def plan(facts: Facts) -> Plan:
     """The plan for these facts; the set is not being deleted."""

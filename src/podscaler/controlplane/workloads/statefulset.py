@@ -9,6 +9,7 @@ Differs: volumeClaimTemplates become empty directories (an event says so); reten
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from podscaler.api.resources import Object
 from podscaler.api.selectors import SelectorError
@@ -81,8 +82,10 @@ class StatefulSets:
                 return None
             raise
         self._sizes[key] = len(facts.owned)
-        failure = await self._carry_out(statefulset_planning.plan(facts), stateful_set)
-        facts = self._facts_now(stateful_set, facts.current, facts.newest)
+        plan = statefulset_planning.plan(facts)
+        failure = await self._carry_out(plan, stateful_set)
+        if not plan.is_empty:
+            facts = replace(facts, owned=self._members(stateful_set, self._owned(stateful_set)))
         await self._write_status(facts)
         await self._keep_history_short(facts)
         if failure is not None:
@@ -120,35 +123,38 @@ class StatefulSets:
         selector = selection.object_selector(stateful_set)
         found = self._orphans.matching(stateful_set["metadata"]["namespace"], selector)
         orphans = [name for name in found if statefulset_pods.ordinal(stateful_set, name) is not None]
-        for pod in await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans):
-            await self._restore_identity(stateful_set, pod)
+        owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
+        members = [await self._with_identity(stateful_set, pod) for pod in self._members(stateful_set, owned)]
         history = controller_revisions.owned(self._registry, stateful_set)
         newest = await controller_revisions.newest(self._registry, stateful_set, history)
         noted = (stateful_set.get("status") or {}).get("currentRevision")
         current = next((one for one in history if one["metadata"]["name"] == noted), newest)
-        return self._facts_now(stateful_set, current, newest)
+        return Facts(stateful_set, members, current, newest, self._clock.now_ns())
 
-    async def _restore_identity(self, stateful_set: Object, pod: Object) -> None:
-        """Give an adopted or relabelled pod the labels that Services select single pods by."""
+    async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:
+        """The pod; an adopted or relabelled one gets the labels that Services select single pods by."""
         number = statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"])
         if number is None or pods.is_terminating(pod):
-            return
+            return pod
         wanted = statefulset_pods.identity(stateful_set, number)
         if wanted.items() <= selection.labels_of(pod).items():
-            return
+            return pod
         try:
-            await self._registry.mutate(
+            return await self._registry.mutate(
                 PODS, *selection.key_of(pod), lambda newest: newest["metadata"].setdefault("labels", {}).update(wanted)
             )
         except StatusError as error:
             if error.code != 404:
                 raise
+            return pod
 
-    def _facts_now(self, stateful_set: Object, current: Object, newest: Object) -> Facts:
+    def _owned(self, stateful_set: Object) -> list[Object]:
         uid = stateful_set["metadata"]["uid"]
-        owned = [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
-        mine = [p for p in owned if statefulset_pods.ordinal(stateful_set, p["metadata"]["name"]) is not None]
-        return Facts(stateful_set, mine, current, newest, self._clock.now_ns())
+        return [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
+
+    def _members(self, stateful_set: Object, owned: Sequence[Object]) -> list[Object]:
+        """Those with a name that the set's pods have; what else it owns is none of its pods."""
+        return [p for p in owned if statefulset_pods.ordinal(stateful_set, p["metadata"]["name"]) is not None]
 
     async def _keep_history_short(self, facts: Facts) -> None:
         live = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
