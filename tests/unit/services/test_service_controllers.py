@@ -205,7 +205,7 @@ async def test_slices_of_others_are_left_alone(world):
         assert len(world.registry.list(SLICES)) == 1
 
 
-async def make_slice(world, name, ip, port, **conditions):
+async def make_slice(world, name, ip, port, *, port_name="", **conditions):
     await world.registry.create(
         SLICES,
         {
@@ -214,7 +214,7 @@ async def make_slice(world, name, ip, port, **conditions):
             "metadata": {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv4",
             "endpoints": [{"addresses": [ip], "conditions": conditions or {"ready": True}}],
-            "ports": [{"name": "", "port": port, "protocol": "TCP"}],
+            "ports": [{"name": port_name, "port": port, "protocol": "TCP"}],
         },
     )
 
@@ -339,6 +339,31 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
         assert json.loads(notes["podscaler.dev/port-map"]) == {"80": 20080}
         text = "ports below 1024 need privileges on this machine: port 80 is served at 20080 instead"
         assert ("PortMoved", text) in world.events()
+
+
+async def test_a_port_that_has_to_move_makes_room(world, monkeypatch):
+    """What a Service calls 20080 is 20080, also when its port 80 went there first; no traceback says so."""
+    real = listening._serve
+
+    async def serve(balancer, accounts, host, port):
+        if port < 1024:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return await real(balancer, accounts, host, port)
+
+    monkeypatch.setattr(listening, "_serve", serve)
+    both = [{"name": "low", "port": 80}, {"name": "high", "port": 20080}]
+    async with answering(b"low") as low, answering(b"high") as high, proxying(world):
+        await world.make_service(selector=None, ports=both[:1])
+        await make_slice(world, "s1", "127.0.0.1", low, port_name="low")
+        await make_slice(world, "s2", "127.0.0.1", high, port_name="high")
+        await world.pass_time()
+        address = world.spec()["clusterIP"]
+        assert await ask(address, 20080) == b"low"
+        await world.registry.mutate(SERVICES, "default", "web", lambda one: one["spec"].update(ports=both))
+        await world.pass_time()
+        assert (await ask(address, 20080), await ask(address, 21080)) == (b"high", b"low")
+        notes = world.registry.get(SERVICES, "default", "web")["metadata"]["annotations"]
+        assert json.loads(notes["podscaler.dev/port-map"]) == {"80": 21080}
 
 
 async def test_ports_that_are_not_served_are_told_once(world):

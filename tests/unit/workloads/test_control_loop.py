@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.controlplane.registry import Change
 from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Watched
-from podscaler.errors import StatusError
+from podscaler.errors import PodscalerError, StatusError
 from podscaler.testing import VirtualClock
 
 CONFLICT = StatusError("modified", code=409, reason="Conflict")
@@ -146,6 +146,16 @@ async def test_a_defect_in_a_sync_is_logged_and_repeated(caplog):
         await world.clock.advance(1)
         assert [key for key, _ in world.controller.log] == ["a", "b", "a"]
         assert "sync of a failed" in caplog.text
+
+
+async def test_what_cannot_be_had_is_one_line_in_the_log(caplog):
+    """A failure that is foreseen (a port in use) is no defect: it has no traceback."""
+    async with World(PodscalerError("port 80 is in use"), None) as world:
+        world.watches.tell("a")
+        await world.clock.advance(1)
+    assert [(r.levelname, r.getMessage(), r.exc_info) for r in caplog.records] == [
+        ("WARNING", f"{world.controller.name}: a: port 80 is in use", None)
+    ]
 
 
 async def test_a_key_is_never_synced_twice_at_once():

@@ -3,12 +3,13 @@
 `proxy.ServiceProxy` opens and closes listeners. Closing one ends the listening only: connections live until a side
 closes.
 
-Differs: a port below 1024 that this user may not bind is listened on at port + 20000; the Service says so in an
-annotation.
+Differs: a port below 1024 that this user may not bind is listened on at port + 20000 (21000, ... where that is taken);
+the Service says so in an annotation.
 """
 
 import asyncio
 import contextlib
+import errno
 import logging
 import resource
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from podscaler.controlplane.services.balancer import Address, Balancer
 from podscaler.controlplane.services.connections import ClientSide
 
 BACKLOG = 1024
-LOW_PORT_OFFSET = 20_000
+LOW_PORT_OFFSETS = range(20_000, 30_000, 1000)
 LOW_PORTS = range(1, 1024)
 RESERVED_FILES = 256
 """Open files that proxied connections leave to everything else in this process."""
@@ -110,9 +111,22 @@ async def listen(address: Address, connections: Connections, clock: Clock) -> Li
     except PermissionError:
         if port not in LOW_PORTS:
             raise
-        port += LOW_PORT_OFFSET
-        server = await _serve(balancer, connections, host, port)
+        port, server = await _serve_high(balancer, connections, host, port)
     return Listener(balancer, port, server)
+
+
+async def _serve_high(
+    balancer: Balancer, connections: Connections, host: str, low_port: int
+) -> tuple[int, asyncio.Server]:
+    """The first free one of the high ports that stand for a low one."""
+    *tried, last = (low_port + offset for offset in LOW_PORT_OFFSETS)
+    for port in tried:
+        try:
+            return port, await _serve(balancer, connections, host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    return last, await _serve(balancer, connections, host, last)
 
 
 async def _serve(balancer: Balancer, connections: Connections, host: str, port: int) -> asyncio.Server:

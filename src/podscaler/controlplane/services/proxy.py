@@ -9,7 +9,8 @@ is accepted, then reset.
 """
 
 import errno
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
@@ -22,7 +23,7 @@ from podscaler.controlplane.services.listening import Connections, Listener, lis
 from podscaler.controlplane.workloads import pods, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
-from podscaler.errors import StatusError
+from podscaler.errors import PodscalerError, StatusError
 
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
@@ -30,7 +31,7 @@ PODS = "pods"
 DEFAULT_AFFINITY_S = 10_800
 
 
-class CannotListen(Exception):
+class CannotListen(PodscalerError):
     """A port of a Service cannot be listened on; the text says why."""
 
 
@@ -73,6 +74,7 @@ class ServiceProxy:
         listeners = self._listeners.setdefault(key, {})
         for address in listeners.keys() - wanted.keys():
             listeners.pop(address).close()
+        _make_room(listeners, wanted)
         self._tell_unserved(key, service)
         if service is None or not wanted:
             self._listeners.pop(key, None)
@@ -131,8 +133,9 @@ class ServiceProxy:
         return [service for service in self._listeners if service[0] == key[0]]
 
     async def _open(self, listeners: dict[Address, Listener], wanted: Iterable[Address]) -> CannotListen | None:
+        """Listen where nobody does yet: high ports first, as low ones that have to move go where there is room."""
         failure = None
-        for address in wanted:
+        for address in sorted(wanted, key=itemgetter(1), reverse=True):
             if address in listeners:
                 continue
             try:
@@ -182,6 +185,13 @@ class ServiceProxy:
         for port, real in moved.items():
             message = f"ports below 1024 need privileges on this machine: port {port} is served at {real} instead"
             self._events.event(service, "Warning", "PortMoved", message)
+
+
+def _make_room(listeners: dict[Address, Listener], wanted: Container[Address]) -> None:
+    """Close what had to move to a port that the Service itself has now; it will move elsewhere."""
+    for (host, port), listener in list(listeners.items()):
+        if listener.port != port and (host, listener.port) in wanted:
+            listeners.pop((host, port)).close()
 
 
 def _addresses(service: Object) -> dict[Address, str]:

@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 from podscaler.clock import Clock
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.errors import StatusError
+from podscaler.errors import PodscalerError, StatusError
 from podscaler.workqueue import ShutDown, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -187,6 +187,8 @@ class ControlLoop(Generic[K]):
                 _log.debug("%s: %s: %s", self._reconciler.name, key, error.message)
                 return
             _log.warning("%s: %s: %s", self._reconciler.name, key, error.message)
+        elif isinstance(error, PodscalerError):
+            _log.warning("%s: %s: %s", self._reconciler.name, key, error)
         else:
             _log.error("%s: sync of %s failed", self._reconciler.name, key, exc_info=error)
         self._reconciler.report(key, error)
