@@ -40,6 +40,9 @@ GOOD: dict[str, Object] = {
     "daemonsets.apps": {"spec": {"selector": SELECTOR, "template": POD}},
     "jobs.batch": {"spec": {"template": ONCE}},
     "limitranges": {"spec": {"limits": []}},
+    "persistentvolumeclaims": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
     "resourcequotas": {"spec": {"hard": {"cpu": "2", "limits.cpu": "4"}}},
     "networkpolicies.networking.k8s.io": {
         "spec": {"ingress": [{"from": [{"podSelector": {}}], "ports": [{"port": 80}]}]}
@@ -90,6 +93,15 @@ def test_a_plain_object_is_accepted(key: str) -> None:
             id="a negative quota",
         ),
         pytest.param(
+            "persistentvolumeclaims",
+            {"spec": {}},
+            [
+                "spec.accessModes: Required value: at least 1 access mode is required",
+                "spec.resources[storage]: Required value",
+            ],
+            id="a claim of nothing",
+        ),
+        pytest.param(
             "networkpolicies.networking.k8s.io",
             {"spec": {"ingress": [{"from": [{}]}]}},
             ["spec.ingress[0].from[0]: Required value: must specify a peer"],
@@ -132,6 +144,7 @@ def test_what_is_wrong_is_refused(key: str, fields: Object, faults: list[str]) -
             "jobs.batch",
             ["x", "Running", "0/1", "", "<unknown>", "a", "b:1", "batch.kubernetes.io/controller-uid=u"],
         ),
+        ("persistentvolumeclaims", ["x", "Pending", "", "", "", "", "<unset>", "<unknown>", "Filesystem"]),
         ("networkpolicies.networking.k8s.io", ["x", "<none>", "<unknown>"]),
         ("ingresses.networking.k8s.io", ["x", "<none>", "*", "", "80", "<unknown>"]),
         ("ingressclasses.networking.k8s.io", ["x", "example.com/a", "<none>", "<unknown>"]),
