@@ -42,6 +42,7 @@ class FileRecording:
         self._waiting: list[Sync | End] = []
         self._filled = asyncio.Event()
         self._in_thread = threading.Lock()
+        self._writing: asyncio.Task[None] | None = None
         self._lines = RecordLines()
         self._failed_at_s: float | None = None
         self.lines_written = 0
@@ -72,6 +73,12 @@ class FileRecording:
     async def _write_waiting(self) -> None:
         batch, self._waiting = self._waiting, []
         self._filled.clear()
+        self._writing = asyncio.create_task(self._write_after(self._writing, batch))
+        await asyncio.shield(self._writing)  # who is cancelled here takes no lines along: `close` waits for them
+
+    async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[Sync | End]) -> None:
+        if earlier is not None:
+            await earlier
         if batch:
             await asyncio.to_thread(self._write, batch)
 
