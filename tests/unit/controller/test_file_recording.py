@@ -136,7 +136,7 @@ async def test_nobody_records() -> None:
 
 
 async def test_a_controller_that_ends_takes_no_lines_along(disk: Disk) -> None:
-    """What the writer had taken over when it was cancelled, and no thread had begun to write, is in the file at last."""
+    """What the writer had taken over when it was cancelled, with no thread writing yet, is in the file at last."""
     clock, release = VirtualClock(), threading.Event()
     kept = FileRecording(disk, clock)
     with ThreadPoolExecutor(1) as pool:
