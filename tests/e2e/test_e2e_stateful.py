@@ -163,6 +163,30 @@ def test_kubectl_rolls_a_daemon_set_out_and_back(up: Up) -> None:
     )
 
 
+@pytest.mark.usefixtures("kubectl_present")
+def test_draining_keeps_to_the_budget(up: Up) -> None:
+    """Of two pods one goes; the other has to wait until the first is back, for which there is no node."""
+    labels = {"app": "guarded"}
+    budget = {"metadata": {"name": "guarded"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels}}}
+    up.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+    up.create(f"{APPS}/statefulsets", stateful_set("guarded", 2))
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/guarded"
+    eventually(lambda: up.get(path)["status"]["disruptionsAllowed"], until=lambda allowed: allowed == 1)
+    (node,) = [item["metadata"]["name"] for item in up.get("/api/v1/nodes")["items"]]
+    drain = ("drain", node, "--ignore-daemonsets", "--pod-selector=app=guarded", "--timeout=2s")
+    try:
+        done = up.run_kubectl(*drain)
+        assert done.returncode == 1
+        assert "Cannot evict pod as it would violate the pod's disruption budget." in done.stderr
+        phases = [pod["status"]["phase"] for pod in up.get(f"{CORE}/pods?labelSelector=app%3Dguarded")["items"]]
+        assert sorted(phases) == ["Pending", "Running"]
+    finally:
+        up.kubectl("uncordon", node)
+    ready(up, f"{APPS}/statefulsets/guarded", 2)
+    up.delete(f"{APPS}/statefulsets/guarded")
+    up.delete(path)
+
+
 def history(up: Up, what: str) -> list[str]:
     """The numbers of the revisions that `kubectl rollout history` lists."""
     lines = up.kubectl("rollout", "history", what).splitlines()[2:]

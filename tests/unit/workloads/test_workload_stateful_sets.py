@@ -132,6 +132,24 @@ async def test_a_partition_keeps_the_lower_pods_back(world: WorkloadWorld) -> No
     assert world.images() == {"db-0": "1", "db-1": "1", "db-2": "2"}
 
 
+async def test_an_autoscaler_may_scale_in_the_middle_of_a_rollout(world: WorkloadWorld) -> None:
+    """New pods are of the newest template; fewer pods go from the highest down; the rollout goes on with the rest."""
+    await create(world, replicas=3)
+    world.node.startup_s = 2.0
+    await world.set_image(SETS, "db", "example.com/app:2")
+    await world.pass_time(3)
+    await world.change(SETS, "db", replicas=5)
+    await world.pass_time(4)
+    tags = world.images()
+    assert (tags["db-0"], tags["db-3"], tags["db-4"]) == ("1", "2", "2")
+    await world.change(SETS, "db", replicas=2)
+    await world.pass_time(15)
+    assert world.images() == {"db-0": "2", "db-1": "2"}
+    status = world.get(SETS, "db")["status"]
+    assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (2, 2, 2)
+    assert status["currentRevision"] == status["updateRevision"]
+
+
 async def test_on_delete_waits_for_the_user(world: WorkloadWorld) -> None:
     """Only pods that somebody deletes get the new template."""
     await create(world, replicas=2, updateStrategy={"type": "OnDelete"})
