@@ -364,3 +364,53 @@ async def test_a_stop_signal_of_its_own(played: Any, container: Make) -> None:
     process = played.stage.processes["c"]
     await played.delete()
     assert process.signals == [("SIGUSR1", 0)]
+
+
+async def set_image(played: Any, image: str) -> None:
+    pod = await played.registry.mutate(
+        "pods", "default", "web", lambda newest: newest["spec"]["containers"][0].update(image=image)
+    )
+    played.worker.update(pod)
+    await played.clock.advance(0)
+
+
+async def test_a_changed_image_restarts_its_container(played: Any, container: Make) -> None:
+    """The container ends in good order and starts anew; the others go on."""
+    await played.begin(containers=[container(), container("other")])
+    await played.clock.advance(5)
+    await set_image(played, "any:2")
+    assert played.stage.starts == [("c", 0), ("other", 0), ("c", 5)]
+    assert (played.container()["restartCount"], played.container()["image"]) == (1, "any:2")
+    assert ("Killing", "Container c definition changed, will be restarted") in await played.events()
+
+
+async def test_a_changed_image_is_no_reason_to_end_for_good(played: Any, container: Make) -> None:
+    """A pod that is never restarted keeps its container."""
+    await played.begin(containers=[container()], restartPolicy="Never")
+    await set_image(played, "any:2")
+    assert (played.stage.starts, played.state()) == ([("c", 0)], "running")
+
+
+async def test_an_image_that_is_not_known_can_be_corrected(played: Any, container: Make) -> None:
+    """The next try takes the image that the pod has then."""
+    await played.begin(containers=[container(command=None)])
+    assert played.state() == "ImageNotKnown"
+    await set_image(played, "web")
+    await played.clock.advance(20)
+    assert (played.state(), played.stage.launches["c"].argv) == ("running", ("/bin/web",))
+
+
+async def test_what_the_machine_lacks_is_one_line_in_the_log(
+    played: Any, container: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No descriptor left, a full disk: the container waits and says why; a traceback would help nobody."""
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("podscaler.controlplane.runtime.launch.prepare", refuse)
+    await played.begin(containers=[container()])
+    assert played.state() == "CreateContainerConfigError"
+    [record] = [r for r in caplog.records if "could not be started" in r.getMessage()]
+    assert "Too many open files" in record.getMessage()
+    assert not record.exc_info

@@ -42,7 +42,7 @@ from podscaler.controlplane.runtime.pod_status import PodFacts
 from podscaler.controlplane.runtime.processes import StartFailure
 from podscaler.controlplane.runtime.references import ConfigFault, Place
 from podscaler.controlplane.runtime.status_writer import PodWriter
-from podscaler.errors import StatusError
+from podscaler.errors import PodscalerError, StatusError
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +80,8 @@ class PodWorker:
     def update(self, pod: Object) -> None:
         """The object has a new version."""
         self._pod = pod
+        former, self._specs = self._specs, _container_specs(pod)
+        self._replace_changed(former)
         self._note_deletion()
         self._alarm.ring()
 
@@ -169,8 +171,16 @@ class PodWorker:
                 deadline_ns = self._ending.deadline_ns if self._ending else self._own_deadline_ns()
                 run.stop(deadline_ns, f"Stopping container {name}")
 
+    def _replace_changed(self, former: Mapping[str, Mapping[str, Any]]) -> None:
+        """End containers whose image was changed; those that may not be restarted keep what they run."""
+        for name, run in self._runs.items():
+            spec = self._specs[name]
+            policy = spec.get("restartPolicy") or self._pod["spec"].get("restartPolicy", "Always")
+            if spec.get("image") != former[name].get("image") and policy == "Always":
+                run.stop(self._own_deadline_ns(), f"Container {name} definition changed, will be restarted")
+
     def _own_deadline_ns(self) -> int:
-        """For sidecars of a pod that has done its work."""
+        """For sidecars of a pod that has done its work, and for containers that are replaced."""
         return self._now_ns() + pod_ending.own_grace_s(self._pod) * NANOSECONDS
 
     def _settle_outcome(self, plan: Plan) -> None:
@@ -208,7 +218,9 @@ class PodWorker:
             end = Terminated(container_state.START_ERROR_EXIT_CODE, "StartError", self._now_ns(), message=str(failure))
             self._note_end(name, end)
         except Exception as error:  # rule 1: a full disk, an address block that is used up, or a mistake of ours
-            _log.exception("container %s of pod %s could not be started", name, pod_text(self._pod))
+            is_foreseen = isinstance(error, OSError | PodscalerError)
+            text = "container %s of pod %s could not be started: %s"
+            _log.error(text, name, pod_text(self._pod), error, exc_info=not is_foreseen)
             self._hold(name, ConfigFault(f"the node could not prepare the container: {error}"))
         finally:
             self._starting.discard(name)
