@@ -12,6 +12,7 @@ COMMANDS = {
     "convert": ("podscaler.cli.convert", "autoscalers between all versions of their API"),
     "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
     "explain": ("podscaler.cli.explain", "why an autoscaler has, or had, this many replicas"),
+    "lint": ("podscaler.cli.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
     "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),
     "up": ("podscaler.cli.up", "a whole control plane on this machine, with real processes as pods"),
 }

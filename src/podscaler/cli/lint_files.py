@@ -1,0 +1,102 @@
+"""The objects in files, folders and standard input, for `podscaler lint`.
+
+Called by `podscaler.cli.lint`. A file that is no YAML or JSON gives an object with that fault, so that it is found like
+everything else.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from podscaler.cli import manifests
+from podscaler.errors import UsageError
+from podscaler.lint import reading
+from podscaler.lint.items import Fault, Item, Origin
+
+STANDARD = "-"
+STANDARD_NAME = "standard input"
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_LINE = re.compile(r"\bline (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that was read.
+
+    Attributes:
+        name: in messages.
+        is_named: whether the user named it, rather than a folder around it.
+    """
+
+    name: str
+    content: bytes
+    is_named: bool
+
+
+def read(names: Iterable[str], namespace: str) -> list[Item]:
+    """The objects of all files, in order; a file that is named twice counts once.
+
+    Args:
+        names: of files and folders; `-` is standard input.
+        namespace: for objects that name none.
+
+    Raises:
+        UsageError: something is not there, or cannot be read.
+    """
+    files: dict[str, _File] = {}
+    for name in names:
+        for file in _files(name):
+            files.setdefault(file.name, file)
+    return [item for file in files.values() for item in _items(file, namespace)]
+
+
+def _files(name: str) -> Iterator[_File]:
+    if name == STANDARD:
+        yield _File(STANDARD_NAME, sys.stdin.buffer.read(), True)
+        return
+    path = Path(name)
+    if not path.is_dir():
+        yield _File(name, _content(path), True)
+        return
+    for found in sorted(path.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in found.relative_to(path).parts)
+        if found.suffix in _SUFFIXES and not is_hidden and found.is_file():
+            yield _File(str(found), _content(found), False)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _items(file: _File, namespace: str) -> Iterator[Item]:
+    try:
+        documents = manifests.documents(file.content)
+    except UsageError as error:
+        found = _LINE.search(str(error))
+        yield Item("", "", "", "", {}, {}, Origin(file.name, int(found[1]) if found else 1), (Fault("", str(error)),))
+        return
+    line = 1
+    for document in documents:
+        origin = Origin(file.name, line, document.text)
+        line += document.text.count(b"\n")
+        if document.number and (file.is_named or _is_object(document.value)):
+            yield from _of_document(document, origin, namespace)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a document says that it is for Kubernetes: folders hold other files too."""
+    return isinstance(value, dict) and "apiVersion" in value and "kind" in value
+
+
+def _of_document(document: manifests.Document, origin: Origin, namespace: str) -> Iterator[Item]:
+    for index, item in enumerate(reading.items(document.value, origin, namespace)):
+        if index == 0 and document.repeated:
+            yield replace(item, faults=(Fault("", document.repeated), *item.faults))
+        else:
+            yield item

@@ -1,0 +1,75 @@
+"""Everything that the rules find in a set of objects, in the order in which people read files.
+
+Called by `podscaler lint`. The rules are listed in `podscaler.lint.rulebook`.
+
+Invariant: a finding is reported unless the annotation of an object that it is about names its rule.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from podscaler.lint import rulebook
+from podscaler.lint.findings import Finding, Found, Rule
+from podscaler.lint.items import Item
+from podscaler.lint.lines import Lines
+from podscaler.lint.material import Cluster, Material
+
+
+def lint(items: Iterable[Item], cluster: Cluster | None = None, *, files_only: bool = False) -> list[Finding]:
+    """All findings, by file, line and rule.
+
+    Args:
+        items: all objects.
+        cluster: what is known of the cluster; None for files alone.
+        files_only: whether objects of the cluster are there as surroundings, so that only findings about files count.
+    """
+    material = Material(items, cluster)
+    lines: dict[tuple[str, int], Lines] = {}
+    found = [
+        _finding(rule, each, lines)
+        for rule, each in _all(rulebook.RULES, material)
+        if not (files_only and _is_all_live(each))
+    ]
+    return sorted(dict.fromkeys(found), key=_place)
+
+
+def _all(rules: Sequence[Rule], material: Material) -> Iterator[tuple[Rule, Found]]:
+    for rule in rules:
+        for found in rule.check(material):
+            if not _is_ignored(rule, found):
+                yield rule, found
+
+
+def _is_ignored(rule: Rule, found: Found) -> bool:
+    return any(rule.id in item.ignored for item in (found.item, found.other) if item)
+
+
+def _is_all_live(found: Found) -> bool:
+    return found.item.origin.is_live and (found.other is None or found.other.origin.is_live)
+
+
+def _finding(rule: Rule, found: Found, lines: dict[tuple[str, int], Lines]) -> Finding:
+    item = found.item
+    return Finding(
+        rule,
+        item.api_version,
+        item.kind,
+        item.namespace,
+        item.name,
+        found.field,
+        found.message,
+        found.fix,
+        item.origin.file,
+        _line(item, found.field, lines),
+    )
+
+
+def _line(item: Item, field: str, lines: dict[tuple[str, int], Lines]) -> int:
+    origin = item.origin
+    if origin.is_live:
+        return 0
+    document = lines.setdefault((origin.file, origin.line), Lines(origin.text, origin.line))
+    return document.line_of(f"{origin.path}.{field}" if origin.path and field else origin.path or field)
+
+
+def _place(finding: Finding) -> tuple[str, int, str, str, str]:
+    return finding.file, finding.line, finding.subject, finding.rule.id, finding.message

@@ -1,0 +1,74 @@
+"""All rules, in the order of their ids.
+
+Called by `linter` and by whoever lists them. The rule about annotations stands here because it must know all others.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.items import IGNORE_ANNOTATION
+from podscaler.lint.material import Material
+from podscaler.lint.rules import (
+    behavior,
+    bounds,
+    metrics,
+    ownership,
+    quotas,
+    reach,
+    requests,
+    rivals,
+    served,
+    targets,
+    validity,
+    versions,
+)
+
+
+def _unknown(material: Material) -> Iterator[Found]:
+    known = {rule.id for rule in RULES}
+    for item in material.items:
+        for name in item.ignored:
+            if name not in known:
+                yield Found(
+                    item,
+                    f"metadata.annotations[{IGNORE_ANNOTATION}]",
+                    f"{name!r} is no rule, so the annotation switches nothing off by it",
+                    "write ids such as PSL005, separated by commas",
+                )
+
+
+IGNORED = Rule(
+    "PSL022",
+    "unknown-rule",
+    Severity.WARNING,
+    f"The annotation {IGNORE_ANNOTATION} names a rule that does not exist.",
+    _unknown,
+)
+
+RULES: tuple[Rule, ...] = (
+    validity.REFUSED,
+    requests.REQUESTS,
+    targets.UNSCALABLE,
+    targets.MISSING,
+    quotas.MINIMUM,
+    ownership.REPLICAS,
+    metrics.TOTALS,
+    rivals.SELECTORS,
+    rivals.AUTOSCALERS,
+    behavior.EFFECT,
+    behavior.ROUNDING,
+    reach.TOLERANCE,
+    rivals.VERTICAL,
+    served.METRICS,
+    bounds.EQUAL,
+    bounds.ONE_STEP,
+    reach.UTILIZATION,
+    validity.ZERO,
+    versions.REMOVED,
+    requests.CONTAINERS,
+    metrics.MEMORY,
+    behavior.SHORT,
+    IGNORED,
+    quotas.MAXIMUM,
+    behavior.LONG,
+)

@@ -1,0 +1,166 @@
+"""Behaviors that do nothing, or not what they say: PSL009, PSL010, PSL021, PSL024.
+
+Source: spec/decision.md 9; the defaults of a behavior are spec/api.md 1.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.api.resources import Object
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.items import mapping
+from podscaler.lint.material import Autoscaler, Material
+
+METRIC_WINDOW_S = 30
+"""The span over which resource metrics are usually averaged: two samples of metrics-server's 15 s."""
+
+LONG_WINDOW_S = 900
+"""Load that has to last longer than this before anything is scaled up has usually gone by then."""
+
+DIRECTIONS = ("scaleUp", "scaleDown")
+_WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2"})
+
+
+def _without_effect(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        if all(autoscaler.is_disabled(direction) for direction in DIRECTIONS):
+            yield Found(
+                autoscaler.item,
+                "spec.behavior",
+                "selectPolicy is Disabled in both directions: no metric ever changes the replicas",
+                "enable one direction, or delete the autoscaler and set the replicas",
+                other=autoscaler.target,
+            )
+            continue
+        for direction in DIRECTIONS:
+            yield from _unused(autoscaler, direction)
+            yield from _shadowed(autoscaler, direction)
+
+
+def _unused(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
+    """What is written for a direction that is switched off. A cluster's objects show defaults, so nothing is known."""
+    item = autoscaler.item
+    if not autoscaler.is_disabled(direction) or item.origin.is_live or item.api_version not in _WITH_BEHAVIOR:
+        return
+    written = mapping(mapping(mapping(item.given.get("spec")).get("behavior")).get(direction))
+    names = [name for name in ("policies", "stabilizationWindowSeconds", "tolerance") if name in written]
+    if names:
+        yield Found(
+            item,
+            f"spec.behavior.{direction}.{names[0]}",
+            f"{' and '.join(names)} of {direction} never count, because its selectPolicy is Disabled",
+            f"remove {'them' if len(names) > 1 else 'it'}, or the Disabled",
+            other=autoscaler.target,
+        )
+
+
+def _shadowed(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
+    """Policies that another one of the same type always outdoes."""
+    rules = autoscaler.rules(direction)
+    select = rules.get("selectPolicy", "Max")
+    policies = rules.get("policies") or []
+    for index, policy in enumerate(policies if select != "Disabled" else ()):
+        for place, other in enumerate(policies):
+            if place != index and _outdoes(other, policy, select=select, is_first=place < index):
+                yield Found(
+                    autoscaler.item,
+                    f"spec.behavior.{direction}.policies[{index}]",
+                    f"{_shown(policy)} never decides: with selectPolicy {select}, {_shown(other)} "
+                    f"always allows {'at least as much' if select == 'Max' else 'no more'}",
+                    "remove one of them, or change selectPolicy",
+                    other=autoscaler.target,
+                )
+                break
+
+
+def _outdoes(other: Object, policy: Object, *, select: str, is_first: bool) -> bool:
+    """Whether `other` decides whenever both are asked; of equal ones the first does."""
+    if other["type"] != policy["type"]:
+        return False
+    mine, its = (policy["value"], -policy["periodSeconds"]), (other["value"], -other["periodSeconds"])
+    if mine == its:
+        return is_first
+    if select == "Min":
+        mine, its = its, mine
+    return bool(its[0] >= mine[0] and its[1] >= mine[1])
+
+
+def _shown(policy: Object) -> str:
+    unit = "%" if policy["type"] == "Percent" else "pods"
+    return f"{policy['value']} {unit} each {policy['periodSeconds']} s"
+
+
+def _below_rounding(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        for direction in DIRECTIONS:
+            for index, policy in enumerate(autoscaler.rules(direction).get("policies") or ()):
+                if _is_always_one(autoscaler, direction, policy):
+                    yield Found(
+                        autoscaler.item,
+                        f"spec.behavior.{direction}.policies[{index}].value",
+                        f"{policy['value']} % of at most {autoscaler.most} replicas is less than one pod, and is "
+                        f"rounded up to one: the policy is 1 pod each {policy['periodSeconds']} s",
+                        "write it as type Pods with value 1, or raise the percentage",
+                        other=autoscaler.target,
+                    )
+
+
+def _is_always_one(autoscaler: Autoscaler, direction: str, policy: Object) -> bool:
+    if policy["type"] != "Percent" or autoscaler.is_disabled(direction):
+        return False
+    return bool(policy["value"] * autoscaler.most < 100)
+
+
+def _short_window(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        window_s = autoscaler.rules("scaleDown").get("stabilizationWindowSeconds")
+        if window_s is None or window_s >= METRIC_WINDOW_S or autoscaler.is_disabled("scaleDown"):
+            continue
+        if any(metric.resource for metric in autoscaler.metrics):
+            yield Found(
+                autoscaler.item,
+                "spec.behavior.scaleDown.stabilizationWindowSeconds",
+                f"scaling down is held back for {window_s} s, less than the {METRIC_WINDOW_S} s or so over which "
+                "resource metrics are averaged: one low sample removes pods",
+                f"set {METRIC_WINDOW_S} s or more (the default is 300)",
+                other=autoscaler.target,
+            )
+
+
+def _long_window(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        window_s = autoscaler.rules("scaleUp").get("stabilizationWindowSeconds", 0)
+        if window_s > LONG_WINDOW_S and not autoscaler.is_disabled("scaleUp"):
+            yield Found(
+                autoscaler.item,
+                "spec.behavior.scaleUp.stabilizationWindowSeconds",
+                f"scaling up takes the lowest recommendation of {window_s} s: load that pauses once in that time "
+                "never scales anything up",
+                f"set it to {LONG_WINDOW_S} s or less (the default is 0)",
+                other=autoscaler.target,
+            )
+
+
+EFFECT = Rule(
+    "PSL009", "behavior-without-effect", Severity.WARNING, "A part of the behavior can never act.", _without_effect
+)
+ROUNDING = Rule(
+    "PSL010",
+    "policy-below-rounding",
+    Severity.WARNING,
+    "A policy in percent is less than one pod at any count of replicas.",
+    _below_rounding,
+)
+SHORT = Rule(
+    "PSL021",
+    "window-shorter-than-metric",
+    Severity.INFO,
+    "The scale-down window is shorter than the window of resource metrics.",
+    _short_window,
+)
+LONG = Rule(
+    "PSL024",
+    "scale-up-window-too-long",
+    Severity.WARNING,
+    "The scale-up window is longer than load usually lasts without a pause.",
+    _long_window,
+)

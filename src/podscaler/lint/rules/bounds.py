@@ -1,0 +1,78 @@
+"""Bounds that leave nothing to decide (PSL014), or nothing to the rate limits (PSL015).
+
+Source: spec/decision.md 8 and 9.3, as `podscaler.core` computes them.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from podscaler.api import autoscaling
+from podscaler.api.kinds import hpa_defaults
+from podscaler.core import bounds, emulation, history, policies
+from podscaler.core import spec as specs
+from podscaler.core.policies import Rates
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.material import Autoscaler, Material
+
+MANY_PODS = 20
+"""More pods than this at once are worth a word even where no limit was written."""
+
+
+def _equal(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        if autoscaler.least == autoscaler.most:
+            yield Found(
+                autoscaler.item,
+                "spec.maxReplicas",
+                f"minReplicas and maxReplicas are both {autoscaler.most}: the metrics decide nothing",
+                "raise maxReplicas, or delete the autoscaler and set the replicas",
+                other=autoscaler.target,
+            )
+
+
+def _one_step(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        start = max(autoscaler.least, 1)
+        added = autoscaler.most - start
+        is_limited = _has_policies(autoscaler)
+        if autoscaler.is_disabled("scaleUp") or added < (2 if is_limited else MANY_PODS):
+            continue
+        if _highest_after_one_step(autoscaler, start) >= autoscaler.most:
+            what = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
+            yield Found(
+                autoscaler.item,
+                "spec.behavior.scaleUp" if is_limited else "spec.maxReplicas",
+                f"{what} to go from {start} to maxReplicas ({autoscaler.most}) in one step: one wrong sample "
+                f"can start {added} pods",
+                "add a scaleUp policy that takes several steps, with selectPolicy Min where others allow more",
+                other=autoscaler.target,
+            )
+
+
+def _has_policies(autoscaler: Autoscaler) -> bool:
+    """Whether scaleUp has policies that somebody chose."""
+    default: dict[str, object] = {"spec": {"metrics": [{}], "behavior": {}}}
+    hpa_defaults.fill_v2(default)
+    usual = default["spec"]["behavior"]["scaleUp"]["policies"]  # type: ignore[index]  # plain data, filled a line above
+    written = autoscaler.rules("scaleUp").get("policies")
+    return bool(written) and written != usual
+
+
+def _highest_after_one_step(autoscaler: Autoscaler, start: int) -> int:
+    wire = msgspec.convert(autoscaler.item.spec, autoscaling.HorizontalPodAutoscalerSpec)
+    spec = specs.read(autoscaler.item.namespace, autoscaler.item.name, wire)
+    if spec.behavior is None:
+        return bounds.without_behavior(spec, autoscaler.most, start).result
+    rates = Rates(spec.behavior, history.EMPTY, 0, emulation.V1_37)
+    return policies.scale_up_allowance(rates, start).limit
+
+
+EQUAL = Rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.", _equal)
+ONE_STEP = Rule(
+    "PSL015",
+    "maximum-in-one-step",
+    Severity.INFO,
+    "One step may go from minReplicas to maxReplicas.",
+    _one_step,
+)

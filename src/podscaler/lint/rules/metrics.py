@@ -1,0 +1,71 @@
+"""Metrics that mean something else than their author may think: PSL006 totals, PSL020 memory alone.
+
+Source: spec/decision.md 7: a Value is compared as it is and multiplies the current replicas, an AverageValue is divided
+by them first.
+"""
+
+import re
+from collections.abc import Iterator
+
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.material import Autoscaler, Material, Metric
+
+_TOTALS = """
+total count qps rps rate queue queued messages jobs tasks backlog lag depth pending waiting connections sessions
+requests
+"""
+_OTHERS = """
+ratio percent pct percentage utilization usage seconds milliseconds ms latency duration time p50 p90 p95 p99 quantile
+avg average mean per age errors error oldest
+"""
+_RATE = re.compile(r"per_(second|minute)")
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+
+def _totals(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        for metric in autoscaler.metrics:
+            name = (metric.source.get("metric") or {}).get("name", "")
+            if metric.type in ("Object", "External") and metric.target.get("type") == "Value" and _is_total(name):
+                yield _total(autoscaler, metric, name)
+
+
+def _is_total(name: str) -> bool:
+    """Whether a name says that it counts something for all pods together, and nothing else."""
+    words = {word.lower() for word in _WORD.findall(_RATE.sub("rate", name))}
+    return bool(words & set(_TOTALS.split())) and not words & set(_OTHERS.split())
+
+
+def _total(autoscaler: Autoscaler, metric: Metric, name: str) -> Found:
+    value = metric.target.get("value", "")
+    return Found(
+        autoscaler.item,
+        f"{metric.path}.target.type",
+        f"{name} looks like a total over all pods, and target type Value compares it as it is: while it is above "
+        f"{value}, every sync multiplies the replicas again, up to maxReplicas",
+        "use target type AverageValue with what one pod can take, if it is a total",
+        other=autoscaler.target,
+    )
+
+
+def _memory_only(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        if autoscaler.metrics and all(metric.resource == "memory" for metric in autoscaler.metrics):
+            yield Found(
+                autoscaler.item,
+                "spec.metrics",
+                "memory is the only metric: many programs keep memory that they once had, so that nothing is ever "
+                "scaled down, and more pods do not make the others smaller",
+                "add cpu or a metric of the load, or make sure that the program returns memory",
+                other=autoscaler.target,
+            )
+
+
+TOTALS = Rule(
+    "PSL006",
+    "value-of-a-total",
+    Severity.WARNING,
+    "A metric that looks like a total has a target of type Value.",
+    _totals,
+)
+MEMORY = Rule("PSL020", "memory-only", Severity.INFO, "Memory is the only metric.", _memory_only)

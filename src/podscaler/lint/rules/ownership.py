@@ -1,0 +1,68 @@
+"""Manifests that set the replicas which an autoscaler owns (PSL005).
+
+Every apply of such a manifest puts the count back. In a cluster kubectl's last-applied annotation tells, and the
+managers of server-side apply.
+
+Source: the documentation of HorizontalPodAutoscaler, on migrating workloads to horizontal autoscaling.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.api import decoding
+from podscaler.api.json_text import DecodeError
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.items import Item, mapping, mappings, text
+from podscaler.lint.material import Autoscaler, Material
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_FIELD = "spec.replicas"
+
+
+def _owned(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        target = autoscaler.target
+        by = _set_by(target) if target and not target.faults else ""
+        if target and by:
+            yield _found(autoscaler, target, by)
+
+
+def _found(autoscaler: Autoscaler, target: Item, by: str) -> Found:
+    if mapping(target.given.get("spec")).get("replicas") == 0 and autoscaler.least:
+        effect = f"0 switches {autoscaler.item.shown} off"
+    else:
+        effect = f"each apply undoes what {autoscaler.item.shown} decided"
+    return Found(
+        target, _FIELD, f"replicas is set by {by}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
+    )
+
+
+def _set_by(target: Item) -> str:
+    """Who sets the replicas of an object, empty where nobody does."""
+    if not target.origin.is_live:
+        return "the manifest" if "replicas" in mapping(target.given.get("spec")) else ""
+    meta = mapping(target.given.get("metadata"))
+    if "replicas" in mapping(_last_applied(meta).get("spec")):
+        return "kubectl apply (its last-applied annotation has it)"
+    for entry in mappings(meta.get("managedFields")):
+        fields = mapping(mapping(entry.get("fieldsV1")).get("f:spec"))
+        if entry.get("operation") == "Apply" and "f:replicas" in fields:
+            return f"the applied configuration of {text(entry.get('manager'))}"
+    return ""
+
+
+def _last_applied(meta: dict[str, object]) -> dict[str, object]:
+    """What kubectl applied last; empty where nothing can be read."""
+    written = text(mapping(meta.get("annotations")).get(LAST_APPLIED))
+    try:
+        return mapping(decoding.parse_json(written.encode())) if written else {}
+    except DecodeError:
+        return {}
+
+
+REPLICAS = Rule(
+    "PSL005",
+    "replicas-in-manifest",
+    Severity.WARNING,
+    "A manifest sets the replicas that an autoscaler owns.",
+    _owned,
+)

@@ -1,0 +1,130 @@
+"""Targets that what is measured never leaves: PSL011 by the tolerance, PSL016 by the containers' limits.
+
+Source: spec/decision.md 6.3: nothing happens while the ratio of usage to target is within the tolerance of 1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from podscaler.api import quantity
+from podscaler.core import settings
+from podscaler.lint import workloads
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.workloads import Workload
+
+WIDE_RATIO = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """A utilization target beside the highest utilization that the limits allow, both in percent of requests."""
+
+    autoscaler: Autoscaler
+    metric: Metric
+    target_pct: int
+    highest_pct: float
+    tolerance_ratio: float
+    limits: str
+
+
+def _hidden(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        for direction in ("scaleUp", "scaleDown"):
+            yield from _wide(autoscaler, direction)
+    for reach in _reaches(material):
+        if reach.target_pct < reach.highest_pct <= reach.target_pct * (1 + reach.tolerance_ratio):
+            stated = "" if _is_stated(reach.autoscaler) else " (the controller's default)"
+            yield _found(
+                reach,
+                f"utilization has to exceed {reach.target_pct} % by the tolerance of {reach.tolerance_ratio:g}{stated}",
+            )
+
+
+def _beyond(material: Material) -> Iterator[Found]:
+    for reach in _reaches(material):
+        if reach.target_pct >= reach.highest_pct:
+            yield _found(reach, f"the target is {reach.target_pct} %")
+
+
+def _found(reach: _Reach, reason: str) -> Found:
+    return Found(
+        reach.autoscaler.item,
+        f"{reach.metric.path}.target.averageUtilization",
+        f"{reason}, but {reach.limits} limits keep {reach.metric.resource} at {reach.highest_pct:g} % of requests at "
+        "most: it never scales up by this metric",
+        "lower averageUtilization, or give limits more room above requests",
+        other=reach.autoscaler.target,
+    )
+
+
+def _wide(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
+    """Tolerances that leave little to react to, whatever the metric is."""
+    written = autoscaler.rules(direction).get("tolerance")
+    ratio = _ratio(written)
+    if ratio is None or ratio < WIDE_RATIO or autoscaler.is_disabled(direction):
+        return
+    if direction == "scaleUp":
+        effect = f"nothing is scaled up before the metric is {100 * (1 + ratio):g} % of its target"
+    elif ratio < 1:
+        effect = f"nothing is scaled down before the metric is {100 * (1 - ratio):g} % of its target"
+    else:
+        effect = "nothing is ever scaled down, not even at no load at all"
+    yield Found(
+        autoscaler.item,
+        f"spec.behavior.{direction}.tolerance",
+        f"tolerance is a ratio, and {written} means {100 * ratio:g} %: {effect}",
+        "write 0.1 for ten percent, and change the target itself where it is not meant",
+        other=autoscaler.target,
+    )
+
+
+def _reaches(material: Material) -> Iterator[_Reach]:
+    """The utilization targets whose highest value is known."""
+    for autoscaler in material.autoscalers:
+        workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, material)
+        for metric in autoscaler.metrics if workload else ():
+            target_pct = metric.target.get("averageUtilization")
+            highest_pct = _highest_pct(workload, metric) if workload and metric.resource and target_pct else None
+            if target_pct and highest_pct is not None:
+                tolerance = _ratio(autoscaler.rules("scaleUp").get("tolerance"))
+                ratio = settings.DEFAULT.tolerance if tolerance is None else tolerance
+                whose = f"container {metric.container}'s" if metric.container else "the containers'"
+                yield _Reach(autoscaler, metric, target_pct, highest_pct, ratio, whose)
+
+
+def _highest_pct(workload: Workload, metric: Metric) -> float | None:
+    """The utilization at which all containers are at their limits; None where one has no limit or no request."""
+    if workload.has_pod_resources:
+        return None
+    containers = [each for each in workload.containers if metric.container in ("", each.name)]
+    limits = [each.amount_milli("limits", metric.resource) for each in containers]
+    requests = [each.amount_milli("requests", metric.resource) for each in containers]
+    if None in limits or None in requests:
+        return None
+    requested = sum(amount or 0 for amount in requests)
+    return 100 * sum(amount or 0 for amount in limits) / requested if requested > 0 else None
+
+
+def _is_stated(autoscaler: Autoscaler) -> bool:
+    return autoscaler.rules("scaleUp").get("tolerance") is not None
+
+
+def _ratio(tolerance: str | None) -> float | None:
+    return None if tolerance is None else quantity.parse(tolerance).approximate_float()
+
+
+TOLERANCE = Rule(
+    "PSL011",
+    "tolerance-hides-target",
+    Severity.WARNING,
+    "The tolerance is so wide that the metric hardly ever, or never, leaves it.",
+    _hidden,
+)
+UTILIZATION = Rule(
+    "PSL016",
+    "utilization-unreachable",
+    Severity.ERROR,
+    "The utilization target is more than the containers' limits allow.",
+    _beyond,
+)

@@ -1,0 +1,88 @@
+"""Targets of utilization that need what the pod template does not have: PSL001 requests, PSL019 the container.
+
+Source: spec/decision.md 6.2: one container without a request fails the metric for all pods.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.lint import workloads
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.workloads import Container, Workload
+
+_POD_REQUESTS = "spec.template.spec.resources.requests"
+
+
+def _missing_requests(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        workload = workloads.target_of(autoscaler, material)
+        for metric in autoscaler.metrics if workload else ():
+            if workload and metric.resource and metric.target.get("type") == "Utilization":
+                yield from _missing(autoscaler, metric, workload)
+
+
+def _missing(autoscaler: Autoscaler, metric: Metric, workload: Workload) -> Iterator[Found]:
+    if workload.pod.pod_level is not None and not metric.container:
+        if metric.resource not in workload.pod.pod_level.with_overhead_milli:
+            yield _missing_for_pod(autoscaler, metric, workload)
+        return
+    for container in workload.containers:
+        if metric.container in ("", container.name) and container.amount_milli("requests", metric.resource) is None:
+            yield _missing_in(autoscaler, metric, workload, container)
+
+
+def _missing_in(autoscaler: Autoscaler, metric: Metric, workload: Workload, container: Container) -> Found:
+    resource = metric.resource
+    kind = "sidecar" if ".initContainers[" in container.path else "container"
+    return Found(
+        workload.item,
+        f"{container.path}.resources",
+        f"{kind} {container.name} of the pod template has no {resource} request, so {autoscaler.item.shown} cannot "
+        f"compute {resource} utilization ({metric.path}), and does not scale by it",
+        f"set resources.requests.{resource} of {kind} {container.name}, or give the metric an averageValue",
+        other=autoscaler.item,
+    )
+
+
+def _missing_for_pod(autoscaler: Autoscaler, metric: Metric, workload: Workload) -> Found:
+    resource = metric.resource
+    return Found(
+        workload.item,
+        _POD_REQUESTS,
+        f"the pod template has requests for the pod as a whole, but none for {resource}, so {autoscaler.item.shown} "
+        f"cannot compute {resource} utilization ({metric.path})",
+        f"set {_POD_REQUESTS}.{resource}",
+        other=autoscaler.item,
+    )
+
+
+def _missing_containers(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        workload = workloads.target_of(autoscaler, material)
+        names = [container.name for container in workload.containers] if workload else []
+        for metric in autoscaler.metrics if workload else ():
+            if metric.container and metric.container not in names:
+                yield Found(
+                    autoscaler.item,
+                    f"{metric.path}.container",
+                    f"{autoscaler.target.shown if autoscaler.target else ''} has no container {metric.container} whose "
+                    f"use could be measured; it has {', '.join(names)}",
+                    "name one of its containers or sidecars",
+                    other=autoscaler.target,
+                )
+
+
+REQUESTS = Rule(
+    "PSL001",
+    "missing-request",
+    Severity.ERROR,
+    "A utilization target needs a request that a container of the pod template does not have.",
+    _missing_requests,
+)
+CONTAINERS = Rule(
+    "PSL019",
+    "container-not-found",
+    Severity.ERROR,
+    "A ContainerResource metric names a container that the pod template does not have.",
+    _missing_containers,
+)

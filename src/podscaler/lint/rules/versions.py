@@ -1,0 +1,42 @@
+"""API versions that clusters no longer serve (PSL018).
+
+Source: spec/api.md 6; the deprecation guide of Kubernetes.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.api import conversion
+from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.items import Item
+from podscaler.lint.material import Material, is_autoscaler
+
+_WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+_WORKLOADS_GONE = "1.16"
+_WORKLOAD_VERSIONS = frozenset({"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"})
+
+
+def _removed(material: Material) -> Iterator[Found]:
+    for item in material.items:
+        warning, fix = _autoscaler(item) if is_autoscaler(item) else _workload(item)
+        if warning:
+            yield Found(item, "apiVersion", warning, fix)
+
+
+def _autoscaler(item: Item) -> tuple[str, str]:
+    version = conversion.VERSIONS.get(item.api_version)
+    return version.deprecation if version else "", "podscaler convert FILE --to autoscaling/v2"
+
+
+def _workload(item: Item) -> tuple[str, str]:
+    if item.kind not in _WORKLOADS or item.api_version not in _WORKLOAD_VERSIONS:
+        return "", ""
+    return f"{item.api_version} {item.kind} is unavailable in v{_WORKLOADS_GONE}+", "write apps/v1, with a selector"
+
+
+REMOVED = Rule(
+    "PSL018",
+    "removed-api-version",
+    Severity.ERROR,
+    "The object is of a version that Kubernetes no longer serves.",
+    _removed,
+)

@@ -1,0 +1,135 @@
+"""What rules ask of a workload: its pods' labels, selector, containers, and what they request.
+
+The kinds of apps, ReplicationController, and every other kind that has its pods under `spec.template` as those do.
+
+Invariant: what cannot be told is None, never a guess; a workload that the API server would refuse tells nothing.
+
+Source: spec/decision.md 6.2 (which containers count); the LimitRanger's defaults.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.api import pods, quantity, selectors
+from podscaler.api.kinds import pod_defaults, semantics
+from podscaler.api.resources import Object
+from podscaler.api.selectors import Selector
+from podscaler.core import intake
+from podscaler.core.model import Pod
+from podscaler.lint import amounts
+from podscaler.lint.items import Item, mappings
+from podscaler.lint.material import Autoscaler, Material
+
+KNOWN = frozenset(
+    {
+        ("apps", "deployment"),
+        ("apps", "replicaset"),
+        ("apps", "statefulset"),
+        ("apps", "daemonset"),
+        ("", "replicationcontroller"),
+    }
+)
+"""The groups and kinds whose templates and selectors are read."""
+
+_TEMPLATE = "spec.template.spec"
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that counts: its name, its path in the workload, and itself with all defaults."""
+
+    name: str
+    path: str
+    value: Object
+
+    def amount_milli(self, kind: str, resource: str) -> int | None:
+        """Thousandths of a resource in its `requests` or `limits`, None where it says nothing."""
+        amount = ((self.value.get("resources") or {}).get(kind) or {}).get(resource)
+        return None if amount is None else quantity.parse(str(amount)).milli_value()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload whose template can be read.
+
+    Attributes:
+        item: the object.
+        labels: of its pods.
+        selector: which pods are its own.
+        containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
+        pod: the facts of a pod of it.
+        has_pod_resources: whether requests or limits stand at the pod itself.
+    """
+
+    item: Item
+    labels: dict[str, str]
+    selector: Selector
+    containers: tuple[Container, ...]
+    pod: Pod
+    has_pod_resources: bool
+
+
+def target_of(autoscaler: Autoscaler, material: Material) -> Workload | None:
+    """The target of an autoscaler; None where it is not given, or cannot be read."""
+    return read(autoscaler.target, material) if autoscaler.target else None
+
+
+def read(item: Item, material: Material) -> Workload | None:
+    """The workload, None where it cannot be read."""
+    if item.faults or (item.group, item.kind.lower()) not in KNOWN:
+        return None
+    try:
+        return _read(item, _container_limits(item.namespace, material))
+    except ValueError:  # a cluster may hold what this version of the rules would refuse: nothing is known of it then
+        return None
+
+
+def _read(item: Item, limits: Sequence[Object]) -> Workload:
+    template = semantics.copied(item.spec.get("template") or {})
+    template["metadata"] = template.get("metadata") or {}
+    pod_defaults.fill_pod(template)
+    spec = template["spec"]
+    for container in pod_defaults.containers(spec):
+        _fill(container, limits)
+    return Workload(
+        item,
+        template["metadata"].get("labels") or {},
+        _selector(item),
+        tuple(_counting(spec)),
+        intake.pod(msgspec.convert(template, pods.Pod)),
+        bool(spec.get("resources")),
+    )
+
+
+def _selector(item: Item) -> Selector:
+    wanted = item.spec.get("selector")
+    if item.kind == "ReplicationController":
+        return selectors.from_labels(wanted or {})
+    return selectors.from_label_selector(wanted)
+
+
+def _counting(spec: Object) -> Iterator[Container]:
+    for index, container in enumerate(spec.get("containers") or ()):
+        yield Container(container.get("name", ""), f"{_TEMPLATE}.containers[{index}]", container)
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        if container.get("restartPolicy") == "Always":
+            yield Container(container.get("name", ""), f"{_TEMPLATE}.initContainers[{index}]", container)
+
+
+def _container_limits(namespace: str, material: Material) -> Sequence[Object]:
+    """The limits for containers of a namespace's LimitRanges."""
+    ranges = material.of_kind("", "LimitRange", namespace)
+    return [each for item in ranges for each in mappings(item.spec.get("limits")) if each.get("type") == "Container"]
+
+
+def _fill(container: Object, limits: Sequence[Object]) -> None:
+    """What admission would fill in; a default limit is the default request too where there is none."""
+    resources = container.setdefault("resources", {})
+    for each in limits:
+        defaults = amounts.readable(each.get("default"))
+        requests = {**defaults, **amounts.readable(each.get("defaultRequest"))}
+        for kind, given in (("limits", defaults), ("requests", requests)):
+            if given:
+                resources[kind] = {**given, **(resources.get(kind) or {})}
