@@ -55,6 +55,16 @@ def test_the_state_of_an_endpoint(given, spec, expected):
     }
 
 
+@pytest.mark.parametrize(
+    ("subdomain", "hostname"), [("web", "web-0"), ("other", None), (None, None)], ids=["its own", "another", "none"]
+)
+def test_pods_of_a_stateful_set_have_a_name(subdomain, hostname):
+    """The hostname is in the endpoint where the pod's subdomain is the Service."""
+    one = pod()
+    one["spec"] |= {"hostname": "web-0"} | ({"subdomain": subdomain} if subdomain else {})
+    assert endpoints.endpoint(service(), one).get("hostname") == hostname
+
+
 def test_who_is_an_endpoint():
     """Pods with an address that have not ended."""
     waiting = build.pod("web-2", labels={"app": "web"})

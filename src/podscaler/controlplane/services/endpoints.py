@@ -44,7 +44,10 @@ def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Ob
 
 
 def endpoint(service: Object, pod: Object) -> Object:
-    """The pod as an endpoint: its address and whether it is ready, serving and terminating."""
+    """The pod as an endpoint: its address and whether it is ready, serving and terminating.
+
+    A pod whose subdomain is the Service (those of its StatefulSet) has its hostname as name below the Service's.
+    """
     serving, terminating = pods.is_ready(pod), pods.is_terminating(pod)
     publishes_all = bool(service["spec"].get("publishNotReadyAddresses"))
     result: Object = {
@@ -63,6 +66,8 @@ def endpoint(service: Object, pod: Object) -> Object:
     }
     if pod["spec"].get("nodeName"):
         result["nodeName"] = pod["spec"]["nodeName"]
+    if pod["spec"].get("hostname") and pod["spec"].get("subdomain") == service["metadata"]["name"]:
+        result["hostname"] = pod["spec"]["hostname"]
     return result
 
 
