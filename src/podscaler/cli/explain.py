@@ -105,8 +105,10 @@ def _from_cluster(request: Request, options: dict[str, Any]) -> Answer:
     from podscaler.kube import locate
 
     config = locate.find_config(options["kubeconfig"], options["context"])
-    controller = explain_cluster.Controller(settings, explain_cluster.NoHistory())
-    return asyncio.run(explain_cluster.answer(config, request, controller, SystemClock()))
+    clock, kept_in = SystemClock(), settings.history_namespace
+    history = explain_cluster.KeptHistory(kept_in, clock) if kept_in else explain_cluster.NoHistory()
+    controller = explain_cluster.Controller(settings, history)
+    return asyncio.run(explain_cluster.answer(config, request, controller, clock))
 
 
 def _text(answer: Answer) -> str:

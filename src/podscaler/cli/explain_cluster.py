@@ -18,7 +18,7 @@ from podscaler.api.selectors import Selector, SelectorError
 from podscaler.cli import explain_request
 from podscaler.cli.explain_request import Answer, Facts, Request
 from podscaler.clock import Clock
-from podscaler.controller import following
+from podscaler.controller import following, history_maps
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer
@@ -75,6 +75,29 @@ class NoHistory:
         """Nothing is known."""
         del client, autoscaler
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHistory:
+    """A controller that keeps its history in the cluster.
+
+    Attributes:
+        namespace: where.
+        clock: for the instant of the look.
+    """
+
+    namespace: str
+    clock: Clock
+
+    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
+        """What is kept; None where nothing is, or where we may not look. Raises StatusError."""
+        key, now_ns, uid = key_of(autoscaler), self.clock.now_ns(), autoscaler.metadata.uid
+        try:
+            return await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
+        except StatusError as error:
+            if error.code not in (0, 403) or isinstance(error, TransportError):
+                raise
+            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from podscaler.api import duration
+from podscaler.api import duration, names
 from podscaler.controller import gates
 from podscaler.controller.settings import Settings
 from podscaler.errors import UsageError
@@ -21,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
 PREFIX = "horizontal-pod-autoscaler-"
+CLUSTER = "cluster"
+MEMORY = "memory"
 CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
 
 
@@ -68,9 +70,25 @@ class Flag(click.ParamType[Any]):
             raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
 
 
+def parse_history(text: str) -> str:
+    """The place where histories are kept. Raises ValueError."""
+    if text not in (CLUSTER, MEMORY):
+        raise ValueError(f'must be "{CLUSTER}" or "{MEMORY}"')
+    return text
+
+
+def parse_namespace(text: str) -> str:
+    """The name of a namespace. Raises ValueError."""
+    if faults := names.dns_label_faults(text):
+        raise ValueError(faults[0])
+    return text
+
+
 DURATION = Flag("duration", duration.parse)
 INT32 = Flag("int32", parse_int32)
 FLOAT64 = Flag("float64", parse_float64)
+HISTORY = Flag("place", parse_history)
+NAMESPACE = Flag("namespace", parse_namespace)
 
 OPTIONS: tuple[tuple[str, click.ParamType[Any] | None, str, str], ...] = (
     (CONCURRENT, INT32, "5", "autoscalers that are worked on at the same time"),
@@ -89,6 +107,13 @@ OPTIONS: tuple[tuple[str, click.ParamType[Any] | None, str, str], ...] = (
         "30s",
         "how long after a pod's start a change of readiness counts as its first",
     ),
+    (
+        "history",
+        HISTORY,
+        CLUSTER,
+        f'where recommendations and scale events are kept: "{CLUSTER}" (past a restart) or "{MEMORY}" (as upstream)',
+    ),
+    ("history-namespace", NAMESPACE, "kube-system", "of the ConfigMaps that keep them"),
     ("feature-gates", None, "", "Name=true|false,... of " + ", ".join(sorted(gates.KNOWN))),
 )
 """Flag, type, default and help of each."""
@@ -121,4 +146,5 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         cpu_initialization_period_ns=value[f"{PREFIX}cpu-initialization-period"],
         initial_readiness_delay_ns=value[f"{PREFIX}initial-readiness-delay"],
         gates=gates.parse(value["feature-gates"]),
+        history_namespace=value["history-namespace"] if value["history"] == CLUSTER else None,
     )

@@ -109,6 +109,7 @@ class Controller:
             self._background("the watch of pods", self._pod_watch.run),
             self._background("the writer of events", self._around.recorder.run),
             self._background("the recording", self._around.recording.run),
+            self._background("the archive of histories", self._around.archive.run),
         ]
         workers: list[asyncio.Task[None]] = []
         try:
@@ -123,6 +124,7 @@ class Controller:
             for task in (*workers, *background):
                 task.cancel()
             await asyncio.gather(*workers, *background, return_exceptions=True)
+            await self._first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
 
     def stop(self) -> None:
         """Make `run` end once the running syncs are done."""
@@ -188,6 +190,7 @@ class Controller:
         if autoscaler is None:
             log.info("horizontalpodautoscaler %s/%s has been deleted", *key)
             self._memory.forget(key)
+            self._around.archive.forget(key)
             self._around.recording.report(End(self._clock.now_ns(), key))
             return False
         await self._reconciler.reconcile(autoscaler)

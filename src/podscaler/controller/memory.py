@@ -1,9 +1,10 @@
-"""What the controller remembers between syncs, all of it in memory.
+"""What the controller remembers between syncs.
 
 The loop registers and forgets autoscalers; the reconciler reads and changes what belongs to one. Lifetimes:
 
 * histories (recommendations, scale events): from the first sync that reads a scale until a sync finds the autoscaler
-  gone. An autoscaler that is deleted and made again before that keeps them.
+  gone. An autoscaler that is deleted and made again before that keeps them. What an earlier process left is added when
+  it is recalled (`podscaler.controller.archive`).
 * registrations and selectors: from the watch's addition until its deletion.
 * the last error, to log it once: as the history.
 * status versions: see `podscaler.controller.consistency`.
@@ -13,8 +14,9 @@ Source: controller.md 1.
 
 from podscaler.api.selectors import Selector
 from podscaler.controller.consistency import ConsistencyStore
-from podscaler.core import history
-from podscaler.core.history import History
+from podscaler.controller.history_record import Found
+from podscaler.core import history, lasting_history
+from podscaler.core.history import History, Recommendation
 from podscaler.core.neighbours import Namespace, SelectorStore
 from podscaler.kube.cache import Key
 
@@ -24,6 +26,8 @@ class Memory:
 
     def __init__(self) -> None:
         self._histories: dict[Key, History] = {}
+        self._recalled: set[Key] = set()
+        self._left_with: dict[Key, int] = {}
         self._registered: set[Key] = set()
         self._selectors = SelectorStore()
         self._errors: dict[Key, str] = {}
@@ -48,6 +52,28 @@ class Memory:
     def history(self, key: Key) -> History:
         """What earlier syncs left."""
         return self._histories.get(key, history.EMPTY)
+
+    def is_recalled(self, key: Key) -> bool:
+        """Whether it is known what an earlier process left."""
+        return key in self._recalled
+
+    def recall(self, key: Key, found: Found | None) -> None:
+        """An earlier process left this, or nothing."""
+        self._recalled.add(key)
+        if found is not None:
+            self._histories[key] = lasting_history.together(found.history, self.history(key))
+            if found.replicas is not None:
+                self._left_with[key] = found.replicas
+
+    def resume(self, key: Key, replicas: int, now: int) -> None:
+        """The first scale that is read after a recall.
+
+        If the target has been scaled since the history was kept, nobody knows why: its replicas count as recommended
+        now, as they do for an autoscaler that is seen for the first time.
+        """
+        if self._left_with.pop(key, replicas) != replicas:
+            began = History(recommendations=(Recommendation(replicas, now),))
+            self._histories[key] = lasting_history.together(self.history(key), began)
 
     def keep_history(self, key: Key, latest: History) -> None:
         """What this sync leaves."""
@@ -75,5 +101,7 @@ class Memory:
     def forget(self, key: Key) -> None:
         """A sync found the autoscaler gone."""
         self._histories.pop(key, None)
+        self._recalled.discard(key)
+        self._left_with.pop(key, None)
         self._errors.pop(key, None)
         self.versions.forget(key)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 
 from podscaler.controller import status
+from podscaler.controller.archive import Latest
 from podscaler.controller.events import Subject
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
@@ -21,6 +22,8 @@ from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.target import Target
 from podscaler.core import decide, settle
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind
+from podscaler.core.history import History
+from podscaler.core.model import Scale
 from podscaler.errors import StatusError
 from podscaler.kube.cache import Cache, key_of
 
@@ -47,10 +50,13 @@ class Reconciler:
         """What was decided and done. Raises nothing that the world may cause: that is in the decision and reported."""
         clock = self._around.clock
         started_s = clock.monotonic_s()
+        await self._recall(autoscaler)
         seen = await self._observer.observe(autoscaler)
-        past, now_ns = self._memory.history(key_of(autoscaler)), clock.now_ns()
+        now_ns = clock.now_ns()
+        past = self._past(autoscaler, seen, now_ns)
         decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
         decision, refusals = await self._carry_out(autoscaler, seen, decision)
+        self._archive(autoscaler, seen, decision, now_ns)
         decision, status_refusal = await self._report(autoscaler, decision)
         self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision, refusals, status_refusal))
         self._say(autoscaler, decision.error)
@@ -58,6 +64,31 @@ class Reconciler:
         self._around.telemetry.reconciled(decision.action.value, decision.error_kind.value, duration_s)
         self._count_metrics(autoscaler, seen, decision)
         return decision
+
+    async def _recall(self, autoscaler: Autoscaler) -> None:
+        """Learn what an earlier process remembered; where that cannot be known now, the next sync asks again."""
+        key = key_of(autoscaler)
+        if self._memory.is_recalled(key):
+            return
+        try:
+            self._memory.recall(key, await self._around.archive.find(key, autoscaler.metadata.uid))
+        except StatusError as error:
+            log.debug("horizontalpodautoscaler %s: its kept history: %s", autoscaler.spec.key, error)
+
+    def _past(self, autoscaler: Autoscaler, seen: Seen, now_ns: int) -> History:
+        key, scale = key_of(autoscaler), seen.observation.scale
+        if isinstance(scale, Scale):
+            self._memory.resume(key, scale.replicas, now_ns)
+        return self._memory.history(key)
+
+    def _archive(self, autoscaler: Autoscaler, seen: Seen, decision: Decision, now_ns: int) -> None:
+        """Have what this sync left kept for later processes."""
+        key, scale = key_of(autoscaler), seen.observation.scale
+        if isinstance(scale, Scale) and self._memory.is_recalled(key):
+            is_rescaled = decision.replicas is not None
+            replicas = scale.replicas if decision.replicas is None else decision.replicas
+            latest = Latest(autoscaler.metadata.uid, decision.history, replicas, now_ns)
+            self._around.archive.keep(key, latest, is_urgent=is_rescaled)
 
     def _say(self, autoscaler: Autoscaler, error: str) -> None:
         """Log an error when it is news, not at every sync."""

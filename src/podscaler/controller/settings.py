@@ -27,6 +27,7 @@ class Settings:
         cpu_initialization_period_ns: `--horizontal-pod-autoscaler-cpu-initialization-period`.
         initial_readiness_delay_ns: `--horizontal-pod-autoscaler-initial-readiness-delay`.
         gates: `--feature-gates`.
+        history_namespace: where histories outlive the process; None: nowhere (`--history=memory`).
     """
 
     concurrent_syncs: int = 5
@@ -36,6 +37,7 @@ class Settings:
     cpu_initialization_period_ns: int = 300 * NANOSECONDS
     initial_readiness_delay_ns: int = 30 * NANOSECONDS
     gates: Gates = field(default_factory=Gates)
+    history_namespace: str | None = "kube-system"
 
     @property
     def sync_period_s(self) -> float:
@@ -54,6 +56,7 @@ class Settings:
             f"{prefix}cpu-initialization-period": duration.text(self.cpu_initialization_period_ns),
             f"{prefix}initial-readiness-delay": duration.text(self.initial_readiness_delay_ns),
             "feature-gates": str(self.gates),
+            "history": "memory" if self.history_namespace is None else "cluster",
         }
 
     @property

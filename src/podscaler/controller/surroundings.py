@@ -7,7 +7,10 @@ import random
 from dataclasses import dataclass
 
 from podscaler.clock import Clock
+from podscaler.controller.archive import Archive, NoArchive
+from podscaler.controller.config_map_archive import ConfigMapArchive
 from podscaler.controller.events import Recorder
+from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.recording import NoRecording, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.target import Targets
@@ -29,6 +32,7 @@ class Surroundings:
     recorder: Recorder
     telemetry: Telemetry
     recording: Recording
+    archive: Archive
     clock: Clock
 
     @classmethod
@@ -52,5 +56,14 @@ class Surroundings:
             recorder=Recorder(client, clock, rng),
             telemetry=Telemetry(clock),
             recording=recording or NoRecording(),
+            archive=_archive(client, settings, clock, rng),
             clock=clock,
         )
+
+
+def _archive(client: Client, settings: Settings, clock: Clock, rng: random.Random) -> Archive:
+    if settings.history_namespace is None:
+        return NoArchive()
+    maps = HistoryMaps(client, settings.history_namespace)
+    writer = f"{rng.getrandbits(32):08x}"
+    return ConfigMapArchive(maps, clock, writer=writer, flag_window_ns=settings.downscale_stabilization_ns)

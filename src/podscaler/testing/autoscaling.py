@@ -40,14 +40,14 @@ class AutoscalerWorld:
 
     Args:
         recording: where the controller reports its syncs.
-        settings: the controller's, where they are not the defaults.
+        settings: the controller's, where they are not the defaults; histories are kept in memory unless said otherwise.
     """
 
     def __init__(self, recording: Recording | None = None, **settings: Any) -> None:
         self.recording = recording
         self.clock = VirtualClock()
         self.cluster = FakeCluster()
-        self.settings = Settings(sync_period_ns=15 * NANOSECONDS, **settings)
+        self.settings = Settings(sync_period_ns=15 * NANOSECONDS, **({"history_namespace": None} | settings))
         self.tasks: list[asyncio.Task[None]] = []
         self.controller = self.make_controller()
 

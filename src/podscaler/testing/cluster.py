@@ -24,6 +24,7 @@ HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 PODS = "/api/v1/pods"
 RESOURCE_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/"
 APPS = "/apis/apps/v1/namespaces/"
+CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 DISCOVERY: Mapping[str, Object] = {
     "/api": {"versions": ["v1"]},
     "/api/v1": {"resources": [{"name": "pods", "kind": "Pod"}, {"name": "services", "kind": "Service"}]},
@@ -54,6 +55,7 @@ class FakeCluster:
     Attributes:
         requests: everything that was asked, in order.
         events: the Event objects that were created or patched, as sent.
+        config_maps: those of kube-system, by name.
     """
 
     server = "https://10.0.0.1:443"
@@ -64,6 +66,7 @@ class FakeCluster:
         self.collections = {HPAS: Collection(), PODS: Collection()}
         self.scales: dict[tuple[str, str], Object] = {}
         self.usage: dict[tuple[str, str], str] = {}
+        self.config_maps: dict[str, Object] = {}
         self._version = 100
         self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
 
@@ -186,12 +189,28 @@ class FakeCluster:
             return self._pod_metrics(request)
         if request.path.startswith(APPS):
             return self._scale(request)
+        if request.path.startswith(CONFIG_MAPS):
+            return self._config_map(request)
         if "/events" in request.path:
             self.events.append(msgspec.json.decode(request.body or b"{}"))
             return json_answer({}, 201)
         if request.path.endswith("/status"):
             return self._write_status(request)
         return refusal(404, "NotFound", f"{request.path} is not served")
+
+    def _config_map(self, request: Request) -> Answer:
+        name = request.path.removeprefix(CONFIG_MAPS).removeprefix("/")
+        body = msgspec.json.decode(request.body or b"{}")
+        if request.method == "POST":
+            found = self.config_maps[body["metadata"]["name"]] = body
+            return json_answer(found, 201)
+        if name not in self.config_maps:
+            return refusal(404, "NotFound", f'configmaps "{name}" not found')
+        found = self.config_maps[name]
+        if request.method == "PATCH":
+            data = found.get("data", {}) | body["data"]
+            found["data"] = {key: text for key, text in data.items() if text is not None}
+        return json_answer(found)
 
     def _pod_metrics(self, request: Request) -> Answer:
         namespace = request.path.split("/")[5]

@@ -1,5 +1,7 @@
 """The controller's flags: defaults, syntax, and the sentence for each value that cannot be used."""
 
+import re
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -115,3 +117,26 @@ def test_former_flags_are_gone(former: str) -> None:
     """Flags that kube-controller-manager no longer has are unknown."""
     with pytest.raises(click.NoSuchOption):
         _parsed(f"--horizontal-pod-autoscaler-{former}=1m")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "namespace"),
+    [((), "kube-system"), (("--history-namespace=autoscaling",), "autoscaling"), (("--history=memory",), None)],
+    ids=["in the cluster", "elsewhere in it", "in memory"],
+)
+def test_where_histories_are_kept(arguments: tuple[str, ...], namespace: str | None) -> None:
+    """In the cluster, unless upstream's behaviour is asked for."""
+    assert _parsed(*arguments).history_namespace == namespace
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("--history=disk", 'invalid argument "disk" for "--history" flag: must be "cluster" or "memory"'),
+        ("--history-namespace=A", 'invalid argument "A" for "--history-namespace" flag: a lowercase RFC 1123 label'),
+    ],
+)
+def test_places_that_make_no_sense(argument: str, said: str) -> None:
+    """The sentence names flag and value."""
+    with pytest.raises(UsageError, match=re.escape(said)):
+        _parsed(argument)

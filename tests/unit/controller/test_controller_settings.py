@@ -14,6 +14,7 @@ CHANGED = Settings(
     tolerance=0.05,
     cpu_initialization_period_ns=1,
     initial_readiness_delay_ns=1_500_000,
+    history_namespace=None,
     gates=Gates({"HPAScaleToZero": False, "StaleControllerConsistencyHPA": False, "PodLevelResources": True}),
 )
 
@@ -34,4 +35,5 @@ def test_flags_have_their_names() -> None:
         "horizontal-pod-autoscaler-cpu-initialization-period": "5m0s",
         "horizontal-pod-autoscaler-initial-readiness-delay": "30s",
         "feature-gates": "",
+        "history": "cluster",
     }

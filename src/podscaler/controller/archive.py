@@ -1,0 +1,72 @@
+"""Where histories outlive the process: what syncs ask of it and tell it, and its form that keeps nothing.
+
+The reconciler asks `find` before it decides about an autoscaler for the first time, and tells with `keep` what every
+sync left; the loop runs it beside the work. `podscaler.controller.config_map_archive` is the one that keeps.
+"""
+
+from typing import NamedTuple, Protocol
+
+from podscaler.controller.history_record import Found
+from podscaler.core.history import History
+from podscaler.kube.cache import Key
+
+
+class Latest(NamedTuple):
+    """What a sync left.
+
+    Attributes:
+        uid: the autoscaler's.
+        history: all of it.
+        replicas: what the target has now; None where that is not known.
+        at_ns: the instant of the decision.
+    """
+
+    uid: str
+    history: History
+    replicas: int | None
+    at_ns: int
+
+
+class Archive(Protocol):
+    """Where histories outlive the process."""
+
+    async def find(self, key: Key, uid: str) -> Found | None:
+        """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
+        ...
+
+    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+        """Have it written in time; only after `find` told what there was."""
+        ...
+
+    def forget(self, key: Key) -> None:
+        """The autoscaler is gone."""
+        ...
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        ...
+
+    async def close(self) -> None:
+        """Write everything as it is now."""
+        ...
+
+
+class NoArchive:
+    """Histories end with the process, as upstream's do."""
+
+    async def find(self, key: Key, uid: str) -> Found | None:
+        """Nothing."""
+        del key, uid
+        return None
+
+    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+        """Nothing."""
+
+    def forget(self, key: Key) -> None:
+        """Nothing."""
+
+    async def run(self) -> None:
+        """Nothing."""
+
+    async def close(self) -> None:
+        """Nothing."""

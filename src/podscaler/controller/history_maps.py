@@ -1,0 +1,148 @@
+"""The ConfigMaps that hold histories: which one holds whose, reading and changing them.
+
+`podscaler.controller.archive` keeps them up to date, `load_history` looks into them from outside. There are 16 of them,
+`podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and one,
+`podscaler-history`, with a heartbeat for each writer. Rules:
+
+1. Changes are merge patches of single entries: writers of different autoscalers never conflict, nothing is lost.
+2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed.
+
+Source: docs/decisions/history.md.
+"""
+
+import logging
+import zlib
+from collections.abc import Mapping
+
+import msgspec
+
+from podscaler.controller import history_record
+from podscaler.controller.history_record import Beat
+from podscaler.core.history import History
+from podscaler.errors import StatusError
+from podscaler.kube import urls
+from podscaler.kube.cache import Key
+from podscaler.kube.client import Client, is_not_found
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "kube-system"
+MAPS = 16
+NAME = "podscaler-history"
+LABEL = "podscaler.dev/history"
+FORMAT = "v1"
+TIMEOUT_S = 5.0
+
+
+class _Meta(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: _Meta
+    data: dict[str, str] | None = None
+
+
+_CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Foreign(StatusError):
+    """A ConfigMap of our name is not ours."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the ConfigMap {name} is not podscaler's: it lacks the label {LABEL}={FORMAT}", code=0)
+
+
+def map_of(key: Key) -> str:
+    """The name of the ConfigMap that holds an autoscaler's history."""
+    return f"{NAME}-{zlib.crc32('/'.join(key).encode()) % MAPS:02}"
+
+
+class HistoryMaps:
+    """The ConfigMaps of one API server.
+
+    Args:
+        client: where they are.
+        namespace: theirs.
+    """
+
+    def __init__(self, client: Client, namespace: str = NAMESPACE) -> None:
+        self._client = client
+        self.namespace = namespace
+
+    async def read(self, name: str) -> dict[str, str]:
+        """The entries of a ConfigMap, none where it does not exist. Raises StatusError."""
+        try:
+            body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
+        except StatusError as error:
+            if is_not_found(error):
+                return {}
+            raise
+        try:
+            found = _CONFIG_MAP.decode(body)
+        except msgspec.DecodeError as error:
+            raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
+        if (found.metadata.labels or {}).get(LABEL) != FORMAT:
+            raise Foreign(name)
+        return found.data or {}
+
+    async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
+        """Set entries, and remove those that are None. Raises StatusError."""
+        try:
+            body = _ENCODER.encode({"data": entries})
+            await self._client.patch(self._path(name), body, subject=f"configmaps {name}")
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            await self._create(name, {key: text for key, text in entries.items() if text is not None})
+
+    async def beats(self) -> dict[str, Beat]:
+        """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""
+        beats: dict[str, Beat] = {}
+        for writer, text in (await self.read(NAME)).items():
+            try:
+                beats[writer] = history_record.decode_beat(text)
+            except ValueError as error:
+                log.warning("the heartbeat %s in the ConfigMap %s makes no sense: %s", writer, NAME, error)
+        return beats
+
+    async def _create(self, name: str, entries: Mapping[str, str]) -> None:
+        metadata = {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "podscaler", LABEL: FORMAT},
+        }
+        body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": entries}
+        await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
+
+    def _path(self, name: str = "") -> str:
+        return "/api/v1" + urls.path("namespaces", self.namespace, "configmaps", name)
+
+
+async def load_history(
+    client: Client, key: Key, *, now: int, uid: str | None = None, namespace: str = NAMESPACE
+) -> History | None:
+    """What the controller of a cluster remembers of an autoscaler, as of its last change that was worth a write.
+
+    Args:
+        client: of the cluster.
+        key: the autoscaler's.
+        now: the instant of the look.
+        uid: the object's; None for any.
+        namespace: where histories are kept.
+
+    Returns None where nothing is kept of that autoscaler, or nothing that makes sense. Raises StatusError.
+    """
+    maps = HistoryMaps(client, namespace)
+    text = (await maps.read(map_of(key))).get(history_record.data_key(key))
+    if text is None:
+        return None
+    try:
+        record = history_record.decode(text)
+    except ValueError as error:
+        log.warning("the history of %s/%s makes no sense and is ignored: %s", *key, error)
+        return None
+    if uid not in (None, record.uid) or history_record.is_from_the_future(record, now):
+        return None
+    return history_record.seen(record, (await maps.beats()).get(record.writer), now)

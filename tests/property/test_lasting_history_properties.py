@@ -1,0 +1,82 @@
+"""The essence of a history decides as the whole does; what is not known exactly never cuts a window short."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podscaler.core import history, lasting_history, stabilization
+from podscaler.core.history import History, Recommendation, ScaleEvent
+from podscaler.core.settings import SECOND_NS, Settings
+
+HOUR_S = 3600
+TIMES_S = st.integers(0, HOUR_S)
+RECOMMENDATIONS = st.lists(
+    st.builds(Recommendation, st.integers(0, 9), TIMES_S.map(lambda s: s * SECOND_NS)), max_size=40
+)
+EVENTS = st.lists(st.builds(ScaleEvent, st.integers(1, 9), TIMES_S.map(lambda s: s * SECOND_NS)), max_size=40)
+HISTORIES = st.builds(lambda *parts: History(*(tuple(part) for part in parts)), RECOMMENDATIONS, EVENTS, EVENTS)
+NOW = HOUR_S * SECOND_NS
+WINDOWS_S = st.integers(0, HOUR_S)
+
+
+@given(HISTORIES, st.integers(0, 9), st.integers(0, 9), WINDOWS_S, WINDOWS_S)
+@settings(deadline=None)
+def test_windows_see_the_same(past: History, proposal: int, current: int, down_s: int, up_s: int) -> None:
+    """For every proposal and every window the stabilized count and the condition are the same."""
+    kept = lasting_history.essence(past, 0)
+    windows_ns = (down_s * SECOND_NS, up_s * SECOND_NS)
+    flags = Settings(downscale_stabilization_ns=windows_ns[0])
+    by_flag = [stabilization.by_flag(each.recommendations, proposal, NOW, flags) for each in (past, kept)]
+    by_behavior = [
+        stabilization.by_behavior(each.recommendations, proposal, current, now=NOW, windows_ns=windows_ns)
+        for each in (past, kept)
+    ]
+    for whole, lasting in (by_flag, by_behavior):
+        assert (lasting.step.result, lasting.condition) == (whole.step.result, whole.condition)
+
+
+@given(HISTORIES, WINDOWS_S)
+def test_policies_count_the_same(past: History, period_s: int) -> None:
+    """What was added and removed within any period is the same."""
+    kept, cutoff = lasting_history.essence(past, 0), NOW - period_s * SECOND_NS
+    for whole, lasting in ((past.scale_ups, kept.scale_ups), (past.scale_downs, kept.scale_downs)):
+        assert history.changed_since(lasting, cutoff) == history.changed_since(whole, cutoff)
+
+
+@given(HISTORIES)
+def test_the_essence_of_an_essence_is_itself(past: History) -> None:
+    """Nothing is lost by being kept twice."""
+    kept = lasting_history.essence(past, 0)
+    assert lasting_history.essence(kept, 0) == kept
+
+
+@given(HISTORIES, st.integers(0, 300), WINDOWS_S)
+def test_younger_holds_at_least_as_long(past: History, span_s: int, window_s: int) -> None:
+    """Recommendations that count as younger hold a scale-down at least as high, and a scale-up at least as low."""
+    kept, later = lasting_history.essence(past, 0), NOW + 60 * SECOND_NS
+    moved = lasting_history.younger(kept, span_s * SECOND_NS, NOW)
+    windows_ns = (window_s * SECOND_NS, window_s * SECOND_NS)
+    before, after = (
+        stabilization.by_behavior(each.recommendations, 5, 5, now=later, windows_ns=windows_ns).step
+        for each in (kept, moved)
+    )
+    assert after.highest >= before.highest
+    assert (after.lowest or 0) <= (before.lowest or 0)
+
+
+@given(st.integers(65, 400))
+def test_the_size_is_bounded(count: int) -> None:
+    """Long declines and many changes are kept with fewer entries, which hold as long and count as much."""
+    falling = tuple(Recommendation(1000 - number, number * SECOND_NS) for number in range(count))
+    events = tuple(ScaleEvent(1, number * SECOND_NS) for number in range(count))
+    kept = lasting_history.essence(History(falling, events, events), 0)
+    assert len(kept.recommendations) <= 2 * lasting_history.ENTRIES_MAX
+    assert len(kept.scale_ups) == len(kept.scale_downs) == lasting_history.ENTRIES_MAX
+    for second in range(0, count, 7):
+        full, small = (
+            max((each.replicas for each in some if each.at >= second * SECOND_NS), default=0)
+            for some in (falling, kept.recommendations)
+        )
+        assert small >= full
+        assert history.changed_since(kept.scale_ups, second * SECOND_NS) >= history.changed_since(
+            events, second * SECOND_NS
+        )

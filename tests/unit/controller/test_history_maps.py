@@ -1,0 +1,112 @@
+"""The ConfigMaps of histories: reading, changing, and looking in from outside."""
+
+import msgspec
+import pytest
+
+from podscaler.clock import NANOSECONDS
+from podscaler.controller import history_maps, history_record
+from podscaler.controller.history_maps import HistoryMaps
+from podscaler.controller.history_record import Beat, Record
+from podscaler.core.history import History, Recommendation
+from podscaler.errors import StatusError
+from podscaler.kube.client import Client
+from podscaler.testing import VirtualClock
+from podscaler.testing.cluster import refusal
+from podscaler.testing.transport import ScriptedTransport, json_answer
+
+NOW = 1_767_225_600 * NANOSECONDS
+FOLDER = "/api/v1/namespaces/kube-system/configmaps"
+OURS = {"labels": {"podscaler.dev/history": "v1"}}
+PAST = History((Recommendation(3, NOW - 100),))
+RECORD = history_record.encode(Record("u1", "w", NOW, PAST))
+WEB = ("shop", "web")
+MAP = f"{FOLDER}/podscaler-history-03"
+
+
+@pytest.fixture
+def transport() -> ScriptedTransport:
+    """A server without ConfigMaps."""
+    made = ScriptedTransport()
+    for name in ("podscaler-history", "podscaler-history-03"):
+        for method in ("GET", "PATCH"):
+            made.on(method, f"{FOLDER}/{name}", refusal(404, "NotFound", "none"))
+    return made
+
+
+@pytest.fixture
+def client(transport: ScriptedTransport) -> Client:
+    """A client of it."""
+    return Client(transport, VirtualClock())
+
+
+def _map(**data: str) -> object:
+    return json_answer({"metadata": OURS, "data": data})
+
+
+async def test_what_does_not_exist_is_empty(client: Client) -> None:
+    """A ConfigMap is made when there is something to keep."""
+    assert await HistoryMaps(client).read("podscaler-history-03") == {}
+
+
+async def test_what_is_not_ours_is_not_read(client: Client, transport: ScriptedTransport) -> None:
+    """A ConfigMap of our name without our label is somebody else's; one that is none is an error too."""
+    transport.on("GET", MAP, json_answer({"metadata": {}, "data": {"a": "b"}}), json_answer([]))
+    for said in ("is not podscaler's", "cannot be read"):
+        with pytest.raises(StatusError, match=said):
+            await HistoryMaps(client).read("podscaler-history-03")
+
+
+async def test_changes_are_merge_patches(client: Client, transport: ScriptedTransport) -> None:
+    """Single entries are set and removed."""
+    transport.on("PATCH", MAP, json_answer({}))
+    await HistoryMaps(client).change("podscaler-history-03", {"a": "x", "b": None})
+    (request,) = transport.requests
+    assert (request.headers["Content-Type"], msgspec.json.decode(request.body or b"")) == (
+        "application/merge-patch+json",
+        {"data": {"a": "x", "b": None}},
+    )
+
+
+async def test_the_first_change_makes_it(client: Client, transport: ScriptedTransport) -> None:
+    """With the label that makes it ours; what would be removed is left out."""
+    transport.on("POST", FOLDER, json_answer({}, 201))
+    await HistoryMaps(client).change("podscaler-history-03", {"a": "x", "b": None})
+    assert msgspec.json.decode(transport.requests[-1].body or b"") == {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": "podscaler-history-03",
+            "namespace": "kube-system",
+            "labels": {"app.kubernetes.io/managed-by": "podscaler", "podscaler.dev/history": "v1"},
+        },
+        "data": {"a": "x"},
+    }
+
+
+async def test_a_heartbeat_that_makes_no_sense(
+    client: Client, transport: ScriptedTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is left out with a warning."""
+    transport.on("GET", f"{FOLDER}/podscaler-history", _map(a=history_record.encode_beat(Beat(NOW)), b="?"))
+    assert await HistoryMaps(client).beats() == {"a": Beat(NOW)}
+    assert "the heartbeat b" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "uid", "expected"),
+    [
+        (RECORD, None, PAST),
+        (RECORD, "u1", PAST),
+        (RECORD, "u2", None),
+        ("?", None, None),
+        (history_record.encode(Record("u1", "w", NOW + 3600 * NANOSECONDS, PAST)), None, None),
+        (None, None, None),
+    ],
+    ids=["any object", "this object", "another object", "nonsense", "the future", "no entry"],
+)
+async def test_load_history(
+    client: Client, transport: ScriptedTransport, text: str | None, uid: str | None, expected: History | None
+) -> None:
+    """What the controller of a cluster remembers, for whoever explains it."""
+    transport.on("GET", MAP, _map(**({"shop.web": text} if text else {})))
+    assert await history_maps.load_history(client, WEB, now=NOW, uid=uid) == expected

@@ -1,0 +1,120 @@
+"""Records of histories: texts, what may stay unwritten, and what they mean to the process that finds them."""
+
+import pytest
+
+from podscaler.clock import NANOSECONDS
+from podscaler.controller import history_record
+from podscaler.controller.history_record import Beat, Record
+from podscaler.core.history import History, Recommendation, ScaleEvent
+
+AT = 1_767_225_600 * NANOSECONDS
+
+
+def at(second: float) -> int:
+    """An instant, in seconds from the first."""
+    return AT + round(second * NANOSECONDS)
+
+
+PAST = History((Recommendation(9, at(-40)), Recommendation(5, at(0))), (ScaleEvent(4, at(-60)),))
+
+
+def record(**changes: object) -> Record:
+    """A record saved at 10 s, whose newest recommendation is renewed by every sync."""
+    fields = {"uid": "u1", "writer": "w", "saved_at": at(10), "history": PAST, "replicas": 5, "goes_on": True}
+    return Record(**(fields | changes))  # type: ignore[arg-type]  # a table of fields
+
+
+def test_round_trip() -> None:
+    """Records and beats that are written are read again, to the nanosecond."""
+    whole = record(saved_at=at(10) + 7)
+    assert history_record.decode(history_record.encode(whole)) == whole
+    assert history_record.decode_beat(history_record.encode_beat(Beat(at(1), True))) == Beat(at(1), True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"uid":"u","writer":"w","savedAt":"x"}', "\ud800"], ids=repr)
+def test_nonsense(text: str) -> None:
+    """What is no record is a ValueError."""
+    with pytest.raises(ValueError, match=r".+"):
+        history_record.decode(text)
+
+
+@pytest.mark.parametrize(
+    ("latest", "is_as_good"),
+    [
+        (record(saved_at=at(99)), True),
+        (record(history=History((PAST.recommendations[0], Recommendation(5, at(60))), PAST.scale_ups)), True),
+        (record(history=History((PAST.recommendations[0], Recommendation(4, at(60))), PAST.scale_ups)), False),
+        (record(history=History(PAST.recommendations, (ScaleEvent(4, at(5)),))), False),
+        (record(uid="u2"), False),
+        (record(writer="x"), False),
+        (record(replicas=6), False),
+        (record(goes_on=False), False),
+    ],
+    ids=[
+        "saved later",
+        "renewed",
+        "another count",
+        "a change",
+        "another object",
+        "another writer",
+        "replicas",
+        "ended",
+    ],
+)
+def test_what_needs_no_write(latest: Record, is_as_good: bool) -> None:
+    """Only the instant of a recommendation that goes on may differ."""
+    assert history_record.is_as_good(record(), latest) is is_as_good
+
+
+def test_a_renewed_recommendation_that_does_not_go_on_is_a_change() -> None:
+    """The instant of the last recommendation is kept once syncs make no more of them."""
+    later = History((PAST.recommendations[0], Recommendation(5, at(60))), PAST.scale_ups)
+    assert not history_record.is_as_good(record(goes_on=False), record(goes_on=False, history=later))
+
+
+@pytest.mark.parametrize(
+    ("kept", "beat", "now_s", "expected"),
+    [
+        (record(), Beat(at(30), ended=True), 500, ((9, -40), (5, 0))),
+        (record(), Beat(at(30)), 500, ((9, 40), (5, 90))),
+        (record(), Beat(at(30)), 35, ((9, -15), (5, 35))),
+        (record(), Beat(at(3600)), 9000, ((9, 80), (5, 3660))),
+        (record(goes_on=False), Beat(at(3600)), 9000, ((9, 80), (5, 120))),
+        (record(), None, 500, ((9, 20), (5, 70))),
+        (record(), Beat(at(30), ended=True), -10, ((9, -40), (5, -10))),
+    ],
+    ids=[
+        "an orderly end: as it was saved",
+        "a kill: younger by what may be missing",
+        "a kill just now: nothing is in the future",
+        "a kill long after: younger by two minutes at most",
+        "no recommendation in the end",
+        "no heartbeat ever",
+        "a clock that is behind",
+    ],
+)
+def test_what_is_found(kept: Record, beat: Beat | None, now_s: float, expected: tuple[tuple[int, float], ...]) -> None:
+    """Recommendations as (replicas, second); changes keep their instants."""
+    found = history_record.meant(kept, beat, at(now_s))
+    assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in found.recommendations) == expected
+    assert [each.at for each in found.scale_ups] == [min(at(-60), at(now_s))]
+
+
+def test_a_look_from_outside_changes_nothing_but_what_goes_on() -> None:
+    """What explains a controller at work takes records as they are saved."""
+    seen = history_record.seen(record(), Beat(at(30)), at(80))
+    assert seen.recommendations == (Recommendation(9, at(-40)), Recommendation(5, at(80)))
+    assert history_record.seen(record(goes_on=False), Beat(at(30)), at(80)) == PAST
+
+
+@pytest.mark.parametrize(("minutes", "is_future"), [(5, False), (5.001, True)])
+def test_the_future(minutes: float, is_future: bool) -> None:
+    """Clocks may be five minutes apart."""
+    assert history_record.is_from_the_future(record(saved_at=at(60 * minutes)), AT) is is_future
+
+
+def test_data_keys() -> None:
+    """Namespace and name; a hash of the name where both are too long for a ConfigMap."""
+    long = "n" * 253
+    keys = [history_record.data_key(("shop", name)) for name in ("web.v1", long, long[:-1] + "m")]
+    assert (keys[0], [len(key) for key in keys[1:]], keys[1] == keys[2]) == ("shop.web.v1", [69, 69], False)
