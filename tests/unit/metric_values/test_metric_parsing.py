@@ -229,8 +229,8 @@ def test_faults(text: str, expected: str) -> None:
         pytest.param("5", EITHER, id="only a value"),
         pytest.param("{pods: '', object: svc/web, value: 5}", EITHER, id="pods and an object"),
         pytest.param(
-            "{object: Ingress/web, value: 5}",
-            'object: "Ingress" is no kind that is served here and lives in a namespace',
+            "{object: Gateway/web, value: 5}",
+            'object: "Gateway" is no kind that is served here and lives in a namespace',
             id="a kind that is not served",
         ),
         pytest.param(
