@@ -1,7 +1,9 @@
 """What `podscaler` says to wrong use: one sentence, exit status 2, nothing damaged."""
 
 import functools
+import json
 import os
+import signal
 import socket
 import sqlite3
 import stat
@@ -142,3 +144,35 @@ def test_what_up_prints_can_be_pasted(tmp_path: Path) -> None:
         assert up.process.stdout.readline() == f"export KUBECONFIG='{tmp_path}/my data/kubeconfig'\n"
     finally:
         assert up.stop() == 0
+
+
+def test_a_closed_terminal_ends_everything(fresh_up: Up) -> None:
+    """SIGHUP is as good as SIGTERM: no pod outlives the terminal in which `up` was started."""
+    fresh_up.start()
+    command = ["/bin/sh", "-c", "trap '' HUP; while :; do sleep 1; done"]
+    container = {"name": "c", "image": "any", "command": command}
+    pods = "/api/v1/namespaces/default/pods"
+    fresh_up.create(pods, {"metadata": {"name": "p"}, "spec": {"containers": [container]}})
+    eventually(lambda: fresh_up.get(f"{pods}/p")["status"].get("phase"), until="Running".__eq__)
+    [record] = eventually(lambda: [p for p in (fresh_up.data_dir / "node" / "processes").iterdir() if p.read_text()])
+    pid = json.loads(record.read_text())["pid"]
+    assert fresh_up.process is not None
+    fresh_up.process.send_signal(signal.SIGHUP)
+    assert fresh_up.process.wait(timeout=30) == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    """Its control plane, its pods and its folder go with it."""
+    command = [sys.executable, "-m", "podscaler", "demo"]
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env) as demo:
+        assert demo.stdout is not None
+        port = int(demo.stdout.readline().rpartition(":")[2])
+        demo.send_signal(number)
+        assert demo.wait(timeout=30) == 1
+    assert list(tmp_path.glob("podscaler-demo-*")) == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))

@@ -8,13 +8,14 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from podscaler.cli import demo_scene, demo_story
+from podscaler.cli import demo_scene, demo_story, ending_signals
 from podscaler.cli.demo_scene import LoadShape
 from podscaler.cli.demo_stage import Stage
 from podscaler.cli.demo_story import Story
@@ -23,6 +24,8 @@ from podscaler.clock import SystemClock
 from podscaler.errors import UsageError
 from podscaler.kube import aiohttp_transport, locate
 from podscaler.kube.client import Client
+
+T = TypeVar("T")
 
 START_LIMIT_S = 30.0
 LINE_EVERY_S = 2.0
@@ -36,13 +39,30 @@ def command(*, seconds: float, as_json: bool) -> None:
 
     Exit status 0 only if both a scale-up and a scale-down were seen, else 1.
     """
-    story, generator = asyncio.run(_play(LoadShape(seconds), quiet=as_json))
+    try:
+        story, generator = asyncio.run(_stoppable(_play(LoadShape(seconds), quiet=as_json)))
+    except asyncio.CancelledError:
+        raise click.Abort from None
     facts = demo_story.summary(story, generator.outcomes)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
         click.echo("\n" + "\n".join(demo_story.summary_lines(facts)))
     sys.exit(0 if story.scaled_up and story.scaled_down else 1)
+
+
+async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
+    """`play`, cancelled by SIGTERM and by the end of the terminal: what it has started must not outlive it."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(play)
+
+    def stop() -> None:
+        if not task.cancelling():  # a second Ctrl-C must not cut the tidying up short
+            task.cancel()
+
+    for number in ending_signals.wanted():
+        loop.add_signal_handler(number, stop)
+    return await task
 
 
 async def _play(shape: LoadShape, *, quiet: bool) -> tuple[Story, LoadGenerator]:

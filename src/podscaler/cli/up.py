@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import click
 
-from podscaler.cli import recording
+from podscaler.cli import ending_signals, recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
 from podscaler.clock import NANOSECONDS, SystemClock
@@ -63,8 +62,8 @@ def command(
 ) -> None:
     """Run a whole control plane on this machine, with real processes as pods.
 
-    Prints where it is once it answers, and ends on SIGINT or SIGTERM; the next start on the same data directory goes on
-    with the same objects.
+    Prints where it is once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
+    goes on with the same objects.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -110,7 +109,7 @@ def _loop_runner() -> Any:
 async def _up(wanted: UpSettings) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals.wanted():
         loop.add_signal_handler(number, ended.set)
     plane = ControlPlane(wanted, SystemClock())
     await plane.start()
