@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from workload_world import WorkloadWorld, opened
 
+from podscaler.api.kinds import pod_defaults
+from podscaler.controlplane.workloads import templates
 from podscaler.controlplane.workloads.statefulset import StatefulSets
 from podscaler.testing import workloads as build
 
@@ -188,6 +190,33 @@ async def test_the_history_is_limited(world: WorkloadWorld) -> None:
         await world.set_image(SETS, "db", f"example.com/app:{tag}")
         await world.pass_time(3)
     assert sorted(one["revision"] for one in world.registry.list(REVISIONS)) == [3, 4]
+
+
+async def test_a_history_that_was_orphaned_is_taken_over(world: WorkloadWorld) -> None:
+    """A set that is made again continues with its old revision, and with its old pods."""
+    await create(world, replicas=1)
+    await world.registry.delete(SETS, "default", "db", propagation="Orphan")
+    for resource, name in (("pods", "db-0"), (REVISIONS, world.registry.list(REVISIONS)[0]["metadata"]["name"])):
+        await world.registry.mutate(resource, "default", name, lambda obj: obj["metadata"].pop("ownerReferences"))
+    await world.registry.mutate(SETS, "default", "db", lambda obj: obj["metadata"].pop("finalizers", None))
+    first = world.pods()["db-0"]["metadata"]["uid"]
+    await create(world, replicas=1)
+    assert world.pods()["db-0"]["metadata"]["uid"] == first
+    (revision,) = world.registry.list(REVISIONS)
+    assert revision["metadata"]["ownerReferences"][0]["uid"] == world.get(SETS, "db")["metadata"]["uid"]
+
+
+async def test_a_revision_whose_name_is_taken_gets_another(world: WorkloadWorld) -> None:
+    """Two templates with one hash: the collision is counted, and salts the hash."""
+    template = build.stateful_set()["spec"]["template"]
+    filled = {"spec": {"template": template}}
+    pod_defaults.fill_template(filled["spec"])
+    name = f"db-{templates.template_hash(filled['spec']['template'])}"
+    metadata = {"name": name, "namespace": "default"}
+    await world.registry.create(REVISIONS, {"metadata": metadata, "data": {"other": "template"}, "revision": 1})
+    await create(world, replicas=1)
+    status = world.get(SETS, "db")["status"]
+    assert (status["collisionCount"], status["readyReplicas"], status["currentRevision"] == name) == (1, 1, False)
 
 
 async def test_a_failed_pod_is_made_anew_under_its_name(world: WorkloadWorld) -> None:

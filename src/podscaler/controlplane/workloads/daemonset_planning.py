@@ -2,7 +2,8 @@
 
 `daemonset.DaemonSets` carries it out. Pure: objects in, a plan out; nothing is changed.
 
-1. A wanted node has one pod; where there are more of one template, the oldest stays. Other nodes have none.
+1. A wanted node has one pod; where there are more of one template, the oldest available one stays. Other nodes have
+   none.
 2. A pod that ended is deleted; the next one is started when it is gone.
 3. `RollingUpdate` without surge: pods of an old template that are not available are deleted; available ones as long as
    no more than `maxUnavailable` nodes are without.
@@ -96,21 +97,24 @@ def _plan_node(facts: Facts, name: str, here: Sequence[Object], made: Plan) -> N
         return
     made.ended += [pod for pod in here if pods.is_finished(pod) and not pods.is_terminating(pod)]
     active = [pod for pod in here if pods.is_active(pod)]
-    for same_template in ([p for p in active if facts.is_new(p)], [p for p in active if not facts.is_new(p)]):
-        made.delete += same_template[1:]
+    best_first = sorted(active, key=lambda pod: not facts.is_available(pod))
+    made.delete += [pod for pod in best_first if facts.is_new(pod)][1:]
+    made.delete += [pod for pod in best_first if not facts.is_new(pod)][1:]
 
 
 def _plan_update(facts: Facts, present: Mapping[str, Sequence[Object]], made: Plan) -> None:
+    doomed = {pod["metadata"]["uid"] for pod in made.delete}
+    left = {name: [pod for pod in here if pod["metadata"]["uid"] not in doomed] for name, here in present.items()}
     strategy = facts.daemon_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return
     rolling = strategy.get("rollingUpdate") or {}
     surge = fenceposts.resolve(rolling.get("maxSurge", 0), 1, len(present))[0]
     if surge:
-        _plan_with_surge(facts, present, made, surge)
+        _plan_with_surge(facts, left, made, surge)
     else:
         share = rolling.get("maxUnavailable", 1)
-        _plan_without_surge(facts, present, made, fenceposts.resolve(share, 0, len(present))[0])
+        _plan_without_surge(facts, left, made, fenceposts.resolve(share, 0, len(present))[0])
 
 
 def _plan_without_surge(facts: Facts, present: Mapping[str, Sequence[Object]], made: Plan, most: int) -> None:
