@@ -67,7 +67,7 @@ async def measure(case: Case, count: int) -> tuple[str, ...]:
     async with scripted_api(count, is_live=case.is_live, delay_s=case.delay_s) as (url, _):
         transport = Counting(await aiohttp_transport.connect(Config(url), user_agent="benchmark"))
         client = Client(transport, SystemClock())
-        settings = Settings(concurrent_syncs=case.workers, sync_period_ns=10_000_000)
+        settings = Settings(concurrent_syncs=case.workers, sync_period_ns=10_000_000, history_namespace=None)
         controller = Controller(client, settings, SystemClock())
         task = asyncio.create_task(controller.run())
         await asyncio.sleep(WARM_UP_S)
