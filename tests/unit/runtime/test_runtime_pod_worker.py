@@ -333,6 +333,18 @@ async def test_a_restart_of_the_node(played: Any, container: Make) -> None:
     assert (after["startTime"], after["phase"]) == (before["startTime"], "Running")
 
 
+async def test_a_pod_that_a_restart_has_ended(played: Any, container: Make) -> None:
+    """With Never it has failed; that it had been initialized stays true."""
+    await played.begin(initContainers=[container("init")], containers=[container()], restartPolicy="Never")
+    played.stage.exit("init", 0)
+    await played.clock.advance(0)
+    played.worker.shut_down()
+    await played.clock.advance(10)
+    await played.begin_again()
+    assert (played.pod["status"]["phase"], played.state()) == ("Failed", "ContainerStatusUnknown")
+    assert (conditions(played)["Initialized"], conditions(played)["Ready"]) == ("True", "False")
+
+
 async def test_the_node_stops_within_its_own_time(played: Any, container: Make) -> None:
     """A disobedient container with a long grace period is killed after the node's five seconds."""
     played.stage.obedient = False

@@ -56,10 +56,11 @@ def conditions(pod: Object, containers: Sequence[Container], verdict: Verdict, *
 def _initialized(containers: Iterable[Container], verdict: Verdict) -> Condition:
     if verdict.phase == "Succeeded":
         return Condition("Initialized", True, "PodCompleted")
-    if verdict.initialized:
+    incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_through(c)]
+    if verdict.initialized or not incomplete:  # a pod may end before it could be seen to be initialized
         return Condition("Initialized", True)
-    names = " ".join(c.name for c in containers if c.role is not Role.MAIN and not _is_through(c))
-    return Condition("Initialized", False, "ContainersNotInitialized", f"containers with incomplete status: [{names}]")
+    text = f"containers with incomplete status: [{' '.join(incomplete)}]"
+    return Condition("Initialized", False, "ContainersNotInitialized", text)
 
 
 def _is_through(container: Container) -> bool:
