@@ -75,18 +75,30 @@ def _content(path: Path) -> bytes:
 
 
 def _items(file: _File, namespace: str) -> Iterator[Item]:
-    try:
-        documents = manifests.documents(file.content)
-    except UsageError as error:
-        found = _LINE.search(str(error))
-        yield Item("", "", "", "", {}, {}, Origin(file.name, int(found[1]) if found else 1), (Fault("", str(error)),))
-        return
-    line = 1
-    for document in documents:
-        origin = Origin(file.name, line, document.text)
-        line += document.text.count(b"\n")
+    kind, number, line = manifests.format_of(file.content), 1, 1
+    for text in manifests.texts(file.content):
+        origin = Origin(file.name, line, text)
+        line += text.count(b"\n")
+        try:
+            document = manifests.read(number, text, kind)
+        except UsageError as error:
+            yield _broken(origin, str(error))
+            number += 1
+            continue
+        number += document.number > 0
         if document.number and (file.is_named or _is_object(document.value)):
             yield from _of_document(document, origin, namespace)
+
+
+def _broken(origin: Origin, fault: str) -> Item:
+    """What stands for a document that cannot be parsed, near the line that the fault names.
+
+    Lines are counted from below the marker, and in some faults from zero, as upstream's reader counts them.
+    """
+    found = _LINE.search(fault)
+    within = int(found[1]) - 1 + origin.text.startswith(b"---") if found else 0
+    within = min(within, origin.text.count(b"\n"))
+    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + within, text=b""), (Fault("", fault),))
 
 
 def _is_object(value: Any) -> bool:

@@ -68,14 +68,19 @@ def documents(content: bytes) -> list[Document]:
     """
     found: list[Document] = []
     number = 1
-    for text in _json_texts(content) if format_of(content) == "json" else _yaml_texts(content):
-        document = _document(number, text, format_of(content))
+    for text in texts(content):
+        found.append(document := read(number, text, format_of(content)))
         number += document.number > 0
-        found.append(document)
     return found
 
 
-def _document(number: int, text: bytes, kind: Format) -> Document:
+def texts(content: bytes) -> Iterator[bytes]:
+    """The parts of a file; joined they are the file."""
+    return _json_texts(content) if format_of(content) == "json" else _yaml_texts(content)
+
+
+def read(number: int, text: bytes, kind: Format) -> Document:
+    """One part of a file, the document of that number if it holds one. Raises UsageError, as `documents`."""
     if all(_NOTHING.fullmatch(line) for line in text.splitlines()):
         return Document(0, text)
     try:

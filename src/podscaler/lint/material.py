@@ -39,6 +39,12 @@ class Metric:
         return target
 
     @property
+    def name(self) -> str:
+        """The name under which an adapter serves it, empty for resources."""
+        name: str = (self.source.get("metric") or {}).get("name", "")
+        return name
+
+    @property
     def resource(self) -> str:
         """The resource that it measures, empty for other metrics."""
         name: str = self.source.get("name", "") if self.type in ("Resource", "ContainerResource") else ""

@@ -25,9 +25,12 @@ _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 def _totals(material: Material) -> Iterator[Found]:
     for autoscaler in material.autoscalers:
         for metric in autoscaler.metrics:
-            name = (metric.source.get("metric") or {}).get("name", "")
-            if metric.type in ("Object", "External") and metric.target.get("type") == "Value" and _is_total(name):
-                yield _total(autoscaler, metric, name)
+            if (
+                metric.type in ("Object", "External")
+                and metric.target.get("type") == "Value"
+                and _is_total(metric.name)
+            ):
+                yield _total(autoscaler, metric)
 
 
 def _is_total(name: str) -> bool:
@@ -36,13 +39,13 @@ def _is_total(name: str) -> bool:
     return bool(words & set(_TOTALS.split())) and not words & set(_OTHERS.split())
 
 
-def _total(autoscaler: Autoscaler, metric: Metric, name: str) -> Found:
+def _total(autoscaler: Autoscaler, metric: Metric) -> Found:
     value = metric.target.get("value", "")
     return Found(
         autoscaler.item,
         f"{metric.path}.target.type",
-        f"{name} looks like a total over all pods, and target type Value compares it as it is: while it is above "
-        f"{value}, every sync multiplies the replicas again, up to maxReplicas",
+        f"{metric.name} looks like a total over all pods, and target type Value compares it as it is: while it is "
+        f"above {value}, every sync multiplies the replicas again, up to maxReplicas",
         "use target type AverageValue with what one pod can take, if it is a total",
         other=autoscaler.target,
     )

@@ -41,23 +41,22 @@ def _checked(autoscaler: Autoscaler, metric: Metric, group: str, listed: frozens
             other=autoscaler.target,
         )
     elif group != RESOURCE and listed - _UNLISTED and not _is_listed(metric, listed):
-        name = metric.source["metric"]["name"]
         yield Found(
             autoscaler.item,
             f"{metric.path}.metric.name",
-            f"{name} is not among the {len(listed)} metrics that {group} lists{_for(metric)}",
+            f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_for(metric)}",
             f"see `kubectl get --raw /apis/{group}` for the versions and their metrics, and the adapter's rules",
             other=autoscaler.target,
         )
 
 
 def _is_listed(metric: Metric, listed: frozenset[str]) -> bool:
-    name = metric.source["metric"]["name"]
+    name = metric.name
     if metric.type == "External":
         return name in listed
     if metric.type == "Pods":
         return f"pods/{name}" in listed
-    kind = metric.source["describedObject"]["kind"].lower()
+    kind = _described(metric).lower()
     names = {each.rpartition("/")[0].partition(".")[0] for each in listed if each.rpartition("/")[2] == name}
     return any(plural in (kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies") for plural in names)
 
@@ -65,7 +64,12 @@ def _is_listed(metric: Metric, listed: frozenset[str]) -> bool:
 def _for(metric: Metric) -> str:
     if metric.type == "External":
         return ""
-    return " for pods" if metric.type == "Pods" else f" for {metric.source['describedObject']['kind']}"
+    return " for pods" if metric.type == "Pods" else f" for {_described(metric)}"
+
+
+def _described(metric: Metric) -> str:
+    kind: str = (metric.source.get("describedObject") or {}).get("kind", "")
+    return kind
 
 
 METRICS = Rule("PSL013", "metric-not-served", Severity.ERROR, "No adapter of the cluster serves the metric.", _unserved)

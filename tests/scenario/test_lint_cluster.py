@@ -1,0 +1,79 @@
+"""`podscaler lint` on an API server: it lists what rules need, writes nothing, says what it may not see."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from api_server_world import CLOCK, ApiServerWorld, named
+
+from podscaler.cli import lint_cluster
+from podscaler.cli.lint_cluster import Look
+from podscaler.errors import UsageError
+from podscaler.kube import locate
+from podscaler.kube.config import Config
+from podscaler.lint import linter, reading
+from podscaler.lint.items import Item, Origin
+
+HPAS = "horizontalpodautoscalers.autoscaling"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[ApiServerWorld]:
+    """A server with the autoscaler default/web of the Deployment web."""
+    made = ApiServerWorld(tmp_path)
+    await made.start_server()
+    await made.create_web(pods=1)
+    yield made
+    await made.close()
+
+
+async def config_of(world: ApiServerWorld) -> Config:
+    """How to reach it."""
+    return await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
+
+
+async def seen(world: ApiServerWorld, *namespaces: str, files: tuple[Item, ...] = ()) -> Look:
+    """What the command sees."""
+    return await lint_cluster.look(await config_of(world), namespaces, files, CLOCK)
+
+
+def rules(look: Look, files: tuple[Item, ...] = ()) -> list[str]:
+    """The rules that find something."""
+    findings = linter.lint([*files, *look.items], look.cluster, files_only=bool(files))
+    return [finding.rule.id for finding in findings]
+
+
+async def test_a_clean_cluster(world: ApiServerWorld) -> None:
+    """Autoscaler, target and metrics are found; objects outside of the namespace are not looked at."""
+    look = await seen(world, "default")
+    assert (rules(look), look.notes) == ([], [])
+    assert {item.shown for item in look.items} == {"HorizontalPodAutoscaler default/web", "Deployment default/web"}
+    assert (await seen(world, "other")).items == []
+
+
+async def test_a_broken_cluster(world: ApiServerWorld) -> None:
+    """A second autoscaler for a kind that is not there, and another one for the same target."""
+    template = world.hpa()
+    for name, target in (("rival", {}), ("lost", {"name": "lost"}), ("odd", {"apiVersion": "x.io/v1", "kind": "Odd"})):
+        spec = copy.deepcopy(template["spec"])
+        spec["scaleTargetRef"].update(target)
+        await world.opened.registry.create(HPAS, named(name, spec=spec) | {"apiVersion": "autoscaling/v2"})
+    assert sorted(rules(await seen(world))) == ["PSL002", "PSL003", "PSL008", "PSL008"]
+
+
+async def test_files_within_a_cluster(world: ApiServerWorld) -> None:
+    """A file's autoscaler finds its target in the cluster, whose own autoscalers are its surroundings."""
+    body = {**world.hpa(), "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    body["metadata"] = {"name": "mine", "namespace": "default"}
+    files = tuple(reading.items(body, Origin("f.yaml")))
+    assert rules(await seen(world, "default", files=files), files) == ["PSL008", "PSL008"]
+
+
+async def test_a_server_that_is_not_there(world: ApiServerWorld) -> None:
+    """One sentence that names the server and the kubeconfig."""
+    config = await config_of(world)
+    await world.stop_server()
+    with pytest.raises(UsageError, match="cannot reach the API server https://127"):
+        await lint_cluster.look(config, (), (), CLOCK)
