@@ -63,6 +63,15 @@ async def test_a_node_gets_one_pod(world: WorkloadWorld) -> None:
     }
 
 
+async def test_at_rest_nothing_changes(world: WorkloadWorld) -> None:
+    """Neither the set nor its history nor its pod, whatever else the node writes."""
+    await create(world)
+    before = [world.registry.list(kind) for kind in (SETS, REVISIONS, "pods", "events")]
+    await world.registry.mutate(NODES, "", NODE, lambda node: node["metadata"].update(annotations={"seen": "now"}))
+    await world.pass_time(60)
+    assert [world.registry.list(kind) for kind in (SETS, REVISIONS, "pods", "events")] == before
+
+
 async def test_a_deleted_pod_comes_back_when_it_is_gone(world: WorkloadWorld) -> None:
     """There are never two on a node."""
     await create(world)

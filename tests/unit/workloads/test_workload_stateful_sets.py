@@ -89,6 +89,14 @@ async def test_the_whole_status(world: WorkloadWorld) -> None:
     }
 
 
+async def test_at_rest_nothing_is_written(world: WorkloadWorld) -> None:
+    """Neither the set nor its history nor its pods change by themselves."""
+    await create(world, replicas=2)
+    before = [world.registry.list(kind) for kind in (SETS, REVISIONS, "pods", "events")]
+    await world.pass_time(60)
+    assert [world.registry.list(kind) for kind in (SETS, REVISIONS, "pods", "events")] == before
+
+
 async def test_a_pod_knows_who_it_is(world: WorkloadWorld) -> None:
     """Labels, hostname and subdomain."""
     await create(world, replicas=1, ordinals={"start": 5})
