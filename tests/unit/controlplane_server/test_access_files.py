@@ -126,3 +126,42 @@ def test_unwritable_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write"):
         secret_files.write(tmp_path / "file" / "below", b"")
+
+
+OURS = kubeconfig.document(server_url="https://127.0.0.1:6443", authority_pem=b"PEM", token="t")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(
+            b"clusters:\n- {name: podscaler, cluster: {}}\n- {name: work, cluster: {}}\n", id="other clusters"
+        ),
+        pytest.param(b"clusters:\n- {name: work, cluster: {}}\n", id="another cluster"),
+        pytest.param(b"apiVersion: v1\nkind: Pod\n", id="another kind"),
+        pytest.param(b"not: [yaml", id="no YAML"),
+    ],
+)
+def test_nobody_loses_a_kubeconfig(tmp_path: Path, content: bytes) -> None:
+    """A file with anything but our own cluster in it is refused and stays as it is."""
+    path = tmp_path / "config"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=f"{path} holds something else, which would be lost"):
+        kubeconfig.write(path, OURS)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(json.dumps(OURS).encode(), id="of an earlier run"),
+        pytest.param(b"clusters:\n- cluster: {}\n  name: podscaler\n", id="written again by kubectl"),
+        pytest.param(b"\n", id="empty"),
+    ],
+)
+def test_our_own_kubeconfig_is_renewed(tmp_path: Path, content: bytes) -> None:
+    """Every start writes it anew: port and token may have changed."""
+    path = tmp_path / "config"
+    path.write_bytes(content)
+    kubeconfig.write(path, OURS)
+    assert json.loads(path.read_bytes()) == OURS

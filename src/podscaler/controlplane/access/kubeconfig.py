@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from podscaler.api import json_text, yaml_text
 from podscaler.controlplane.access import secret_files
+from podscaler.errors import UsageError
 
 NAME = "podscaler"
 
@@ -36,6 +38,18 @@ def write(path: Path, config: dict[str, Any]) -> None:
     """Write `config` to `path` (0600); JSON is YAML enough for every client.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or there is a file that holds more than an earlier run's.
     """
+    found = secret_files.read(path)
+    if found is not None and found.strip() and not _is_ours(found):
+        raise UsageError(f"{path} holds something else, which would be lost: name another file for the kubeconfig")
     secret_files.write(path, json.dumps(config, indent=2).encode() + b"\n")
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a file names our cluster and no other, whoever wrote it last (kubectl does, when it sets a namespace)."""
+    try:
+        clusters = yaml_text.parse(content).value["clusters"]
+        return [cluster["name"] for cluster in clusters] == [NAME]
+    except (json_text.DecodeError, TypeError, KeyError):
+        return False
