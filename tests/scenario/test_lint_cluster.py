@@ -2,16 +2,20 @@
 
 import asyncio
 import copy
+import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from api_server_world import CLOCK, ApiServerWorld, named
+from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 
 from podscaler.cli import lint_cluster
 from podscaler.cli.lint_cluster import Look
-from podscaler.errors import UsageError
+from podscaler.errors import StatusError, UsageError
 from podscaler.kube import locate
+from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.lint import linter, reading
 from podscaler.lint.items import Item, Origin
@@ -77,3 +81,37 @@ async def test_a_server_that_is_not_there(world: ApiServerWorld) -> None:
     await world.stop_server()
     with pytest.raises(UsageError, match="cannot reach the API server https://127"):
         await lint_cluster.look(config, (), (), CLOCK)
+
+
+async def test_what_may_not_be_listed_is_said(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that the server does not show is noted, and nothing is said about targets of it."""
+    send = Client.get
+
+    async def refusing(client: Client, path: str, **rest: Any) -> bytes:
+        if path.endswith("/deployments"):
+            raise StatusError("deployments.apps is forbidden", code=403, reason="Forbidden")
+        return await send(client, path, **rest)
+
+    monkeypatch.setattr(Client, "get", refusing)
+    look = await seen(world, "default")
+    assert (rules(look), look.notes) == ([], ["Deployment objects are not known: deployments.apps is forbidden"])
+
+
+async def test_the_command_on_a_cluster(world: ApiServerWorld) -> None:
+    """`--live` reads the kubeconfig and judges the objects of its namespace; the exit status says if it found any."""
+    spec = {**SPEC, "minReplicas": 10}
+    await world.opened.registry.create(HPAS, named("fixed", spec=spec) | {"apiVersion": "autoscaling/v2"})
+    command = [
+        sys.executable,
+        "-m",
+        "podscaler",
+        "lint",
+        "--kubeconfig",
+        str(world.folder / "kubeconfig"),
+        "-o",
+        "json",
+    ]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    shown = [(each["rule"], each["object"]) for each in json.loads(output)["findings"]]
+    assert (process.returncode, sorted(shown)) == (1, [("PSL008", "fixed"), ("PSL008", "web"), ("PSL014", "fixed")])
