@@ -15,7 +15,8 @@ pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
 
-WINDOW_S = 14
+WINDOW_S = 20
+BEFORE_RESTART_S = 8
 FLAGS = (
     "--horizontal-pod-autoscaler-sync-period=500ms",
     "--metric-resolution=500ms",
@@ -47,7 +48,7 @@ def busy(tmp_path: Path) -> Iterator[Up]:
         "metrics": [{"type": "External", "external": metric}],
     }
     up.create(AUTOSCALERS, {"metadata": {"name": "web"}, "spec": spec})
-    eventually(lambda: up.get(f"{AUTOSCALERS}/web").get("status", {}), until=lambda found: "currentMetrics" in found)
+    eventually(lambda: up.get(f"{AUTOSCALERS}/web").get("status", {}), until=lambda found: found.get("currentMetrics"))
     yield up
     up.stop()
 
@@ -74,14 +75,16 @@ def test_a_restart_does_not_cut_a_window_short(busy: Up) -> None:
     busy.patch(f"{CONFIG_MAPS}/queue", {"data": {"queue": "{value: 20}"}})
     await_held(busy)
     held_since_s = time.monotonic()
-    time.sleep(3)
+    time.sleep(BEFORE_RESTART_S)
     assert busy.stop() == 0
     busy.start()
     assert busy.get(f"{DEPLOYMENTS}/web")["spec"]["replicas"] == 7
     await_held(busy)
     eventually(lambda: busy.get(f"{DEPLOYMENTS}/web")["spec"]["replicas"], until=lambda found: found == 2)
     held_s = time.monotonic() - held_since_s
-    assert WINDOW_S - 2 <= held_s <= WINDOW_S + 4, busy.log.read_text()
+    assert WINDOW_S - 2 <= held_s < WINDOW_S + BEFORE_RESTART_S, (
+        busy.log.read_text()
+    )  # a new window ends later than that
 
 
 def test_what_is_kept_can_be_read(busy: Up) -> None:
