@@ -22,7 +22,12 @@ from podscaler.testing.cluster import APPS, HPAS, PODS, RESOURCE_METRICS, confli
 from podscaler.testing.transport import Failure
 
 NAMES = ("a", "b", "c", "d")
-SETTINGS = Settings(downscale_stabilization_ns=60 * NANOSECONDS, tolerance=0.05)
+FLAGS: dict[str, Any] = {"downscale_stabilization_ns": 60 * NANOSECONDS, "tolerance": 0.05}
+OTHER_RULES: tuple[dict[str, Any], ...] = (
+    {"algorithm": "v1.1", "downscale_delay_ns": 45 * NANOSECONDS, "upscale_delay_ns": 20 * NANOSECONDS},
+    {"upscale_delay_ns": 40 * NANOSECONDS},
+    {"emulate": "1.38"},
+)
 BEHAVIOR = {
     "scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 30}]},
     "scaleDown": {
@@ -91,10 +96,10 @@ def _load(world: AutoscalerWorld, rng: random.Random, name: str) -> None:
         world.cluster.delete(PODS, gone[1])
 
 
-async def _record(file: RecordFile, seed: int, steps: int = 100) -> list[Decision]:
+async def _record(file: RecordFile, seed: int, steps: int = 100, **flags: Any) -> list[Decision]:
     """What a controller decided in a cluster that is meddled with, while it recorded to `file`."""
     rng = random.Random(seed)
-    world = AutoscalerWorld(downscale_stabilization_ns=60 * NANOSECONDS, tolerance=0.05)
+    world = AutoscalerWorld(**FLAGS, **flags)
     await asyncio.to_thread(file.begin)
     witness = world.recording = Witness(file, world.clock)
     for name in NAMES:
@@ -126,8 +131,9 @@ def _row(decision: Any, trace: Any) -> Row:
     return decision.replicas, decision.status, events, decision.error, trace
 
 
-def _file(folder: Path, max_bytes: int = 10**9) -> RecordFile:
-    header = format_.header_line("1.37.0", SETTINGS.flags)
+def _file(folder: Path, max_bytes: int = 10**9, **flags: Any) -> RecordFile:
+    settings = Settings(**FLAGS, **flags)
+    header = format_.header_line(f"{settings.emulate}.0", settings.flags)
     return RecordFile(folder / "all.recording.jsonl.gz", header, max_bytes=max_bytes, files=1000)
 
 
@@ -137,6 +143,14 @@ async def test_a_recording_replays_exactly(seed: int, tmp_path: Path) -> None:
     file = _file(tmp_path)
     taken = await _record(file, seed)
     assert len(taken) > 300
+    assert _replayed(file.path) == [_row(decision, decision.trace) for decision in taken]
+
+
+@pytest.mark.parametrize("flags", OTHER_RULES, ids=["v1.1", "a cooldown", "1.38"])
+async def test_other_rules_are_recorded(flags: dict[str, Any], tmp_path: Path) -> None:
+    """The header says which algorithm, which cooldowns and which version decided."""
+    file = _file(tmp_path, **flags)
+    taken = await _record(file, seed=3, **flags)
     assert _replayed(file.path) == [_row(decision, decision.trace) for decision in taken]
 
 

@@ -5,17 +5,18 @@ The decisions are `podscaler.core.replay`'s; this command opens, unpacks, names 
 
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 import click
 import msgspec
 
+from podscaler.cli import settings
 from podscaler.core import replay
 from podscaler.errors import UsageError
 
@@ -32,28 +33,46 @@ Examples:
 """
 
 
+class How(NamedTuple):
+    """How recordings are decided again: see `podscaler.core.replay.decisions`."""
+
+    with_trace: bool
+    version: str
+    flags: Mapping[str, str]
+
+
 @click.command(epilog=EXAMPLE)
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True)
 @click.option("--out", metavar="FILE", help="where to write all decisions ('-', the default: standard output)")
 @click.option("--out-dir", metavar="DIR", help="a folder for NAME.decisions.jsonl of each NAME.recording.jsonl[.gz]")
 @click.option("--trace", is_flag=True, help="add to each decision how it came about (docs/trace.md)")
-def command(recordings: tuple[str, ...], out: str | None, out_dir: str | None, trace: bool) -> None:
+@click.option("--emulate", type=settings.VERSION, help="decide by another Kubernetes version: 1.37 or 1.38")
+@click.option("--algorithm", type=settings.ALGORITHM, help="decide by another algorithm: current or v1.1")
+def command(
+    recordings: tuple[str, ...],
+    out: str | None,
+    out_dir: str | None,
+    trace: bool,
+    emulate: str | None,
+    algorithm: str | None,
+) -> None:
     """Decide recorded syncs again, one line for each.
 
     A RECORDING is a file of JSON Lines, plain or gzip ('-': standard input). Where a line cannot be used, the decisions
     up to there are written, the line is named, and the exit status is 2.
     """
+    how = How(trace, emulate or "", {"algorithm": algorithm} if algorithm else {})
     if out is not None and out_dir is not None:
         raise UsageError("--out and --out-dir cannot be used together")
     if out_dir is not None:
-        _replay_to_folder(recordings, Path(out_dir), with_trace=trace)
+        _replay_to_folder(recordings, Path(out_dir), how)
         return
     with _writing(out or STANDARD) as sink:
         for recording in recordings:
-            _replay(recording, sink, with_trace=trace)
+            _replay(recording, sink, how)
 
 
-def _replay_to_folder(recordings: tuple[str, ...], folder: Path, *, with_trace: bool) -> None:
+def _replay_to_folder(recordings: tuple[str, ...], folder: Path, how: How) -> None:
     outputs: dict[Path, str] = {}
     for recording in recordings:
         output = folder / f"{_stem(recording)}.decisions.jsonl"
@@ -66,7 +85,7 @@ def _replay_to_folder(recordings: tuple[str, ...], folder: Path, *, with_trace: 
         raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from None
     for output, recording in outputs.items():
         with _writing(str(output)) as sink:
-            _replay(recording, sink, with_trace=with_trace)
+            _replay(recording, sink, how)
 
 
 def _stem(recording: str) -> str:
@@ -76,13 +95,13 @@ def _stem(recording: str) -> str:
     return name
 
 
-def _replay(recording: str, sink: IO[bytes], *, with_trace: bool) -> None:
+def _replay(recording: str, sink: IO[bytes], how: How) -> None:
     """Write the decisions of one recording. Raises UsageError naming the file and the line."""
     encode = msgspec.json.Encoder().encode
     name = "standard input" if recording == STANDARD else recording
     with reading(recording) as source:
         try:
-            for decision in replay.decisions(read_lines(source), with_trace=with_trace):
+            for decision in replay.decisions(read_lines(source), **how._asdict()):
                 sink.write(encode(decision) + b"\n")
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None

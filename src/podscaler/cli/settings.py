@@ -3,24 +3,29 @@
 `podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
 `parse_settings`. A value that cannot be used is one UsageError sentence, in the words of upstream's flag parser.
 
-Source: controller.md 7.
+Source: controller.md 7; the flags of kube-controller-manager 1.6 to 1.11.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from podscaler.api import duration, names
+from podscaler.clock import NANOSECONDS
 from podscaler.controller import gates
 from podscaler.controller.settings import Settings
+from podscaler.core import settings as core_settings
 from podscaler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
 PREFIX = "horizontal-pod-autoscaler-"
+SYNC_PERIOD = f"{PREFIX}sync-period"
+SYNC_PERIODS_NS = {"current": 15 * NANOSECONDS, "v1.1": 30 * NANOSECONDS}
+"""The sync period of each algorithm, where the flag does not say otherwise."""
 CLUSTER = "cluster"
 MEMORY = "memory"
 CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
@@ -87,42 +92,76 @@ def parse_namespace(text: str) -> str:
 DURATION = Flag("duration", duration.parse)
 INT32 = Flag("int32", parse_int32)
 FLOAT64 = Flag("float64", parse_float64)
+TEXT = Flag("text", str)
+VERSION = Flag("version", lambda text: core_settings.parse_version(text).version)
+ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
 NAMESPACE = Flag("namespace", parse_namespace)
 
-OPTIONS: tuple[tuple[str, click.ParamType[Any] | None, str, str], ...] = (
-    (CONCURRENT, INT32, "5", "autoscalers that are worked on at the same time"),
-    (f"{PREFIX}sync-period", DURATION, "15s", "how often each autoscaler is looked at"),
-    (f"{PREFIX}downscale-stabilization", DURATION, "5m0s", "how long a higher recommendation holds back a scale-down"),
-    (f"{PREFIX}tolerance", FLOAT64, "0.1", "how far from 1.0 a ratio may be without any change"),
-    (
+
+class Option(NamedTuple):
+    """A flag: its name, type, default (None: depends, as the help says) and help; given again, `is_list` adds to it."""
+
+    name: str
+    kind: click.ParamType[Any]
+    default: str | None
+    text: str
+    is_list: bool = False
+
+
+OPTIONS = (
+    Option(CONCURRENT, INT32, "5", "autoscalers that are worked on at the same time"),
+    Option(SYNC_PERIOD, DURATION, None, "how often each autoscaler is looked at [default: 15s; with v1.1 30s]"),
+    Option(
+        f"{PREFIX}downscale-stabilization", DURATION, "5m0s", "how long a higher recommendation holds back a scale-down"
+    ),
+    Option(f"{PREFIX}tolerance", FLOAT64, "0.1", "how far from 1.0 a ratio may be without any change"),
+    Option(
         f"{PREFIX}cpu-initialization-period",
         DURATION,
         "5m0s",
         "how long after a pod's start CPU samples from before it was ready are skipped",
     ),
-    (
+    Option(
         f"{PREFIX}initial-readiness-delay",
         DURATION,
         "30s",
         "how long after a pod's start a change of readiness counts as its first",
     ),
-    (
+    Option("feature-gates", TEXT, None, "Name=true|false,... of " + ", ".join(sorted(gates.KNOWN)), is_list=True),
+    Option(
         "history",
         HISTORY,
         CLUSTER,
         f'where recommendations and scale events are kept: "{CLUSTER}" (past a restart) or "{MEMORY}" (as upstream)',
     ),
-    ("history-namespace", NAMESPACE, "kube-system", "of the ConfigMaps that keep them"),
-    ("feature-gates", None, "", "Name=true|false,... of " + ", ".join(sorted(gates.KNOWN))),
+    Option("history-namespace", NAMESPACE, "kube-system", "of the ConfigMaps that keep them"),
+    Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
+    Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
+    Option(
+        f"{PREFIX}upscale-delay", DURATION, None, "how long after a rescale nothing is scaled up [default: 0; v1.1 3m]"
+    ),
+    Option(
+        f"{PREFIX}downscale-delay",
+        DURATION,
+        None,
+        "how long after a rescale nothing is scaled down [default: 0; v1.1 5m]",
+    ),
 )
-"""Flag, type, default and help of each."""
+"""All of them, in the order of the help."""
 
 
 def controller_options(command: F) -> F:
     """`command` with the controller's flags; give what they set to `parse_settings`."""
-    for name, kind, default, text in reversed(OPTIONS):
-        option = click.option(f"--{name}", type=kind or str, default=default, show_default=bool(default), help=text)
+    for each in reversed(OPTIONS):
+        option = click.option(
+            f"--{each.name}",
+            type=each.kind,
+            default=() if each.is_list else each.default,
+            show_default=bool(each.default),
+            multiple=each.is_list,
+            help=each.text,
+        )
         command = option(command)
     return command
 
@@ -132,12 +171,14 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
 
     Raises UsageError for values that no controller can work with.
     """
-    value = {name: options[name.replace("-", "_")] for name, *_ in OPTIONS}
+    value = {each.name: options[each.name.replace("-", "_")] for each in OPTIONS}
     if value[CONCURRENT] < 1:
         raise UsageError(f"{CONCURRENT} must be greater than 0, but got {value[CONCURRENT]}")
-    period_ns = value[f"{PREFIX}sync-period"]
+    period_ns = value[SYNC_PERIOD]
+    if period_ns is None:
+        period_ns = SYNC_PERIODS_NS[value["algorithm"]]
     if period_ns <= 0:
-        raise UsageError(f"{PREFIX}sync-period must be greater than 0, but got {duration.text(period_ns)}")
+        raise UsageError(f"{SYNC_PERIOD} must be greater than 0, but got {duration.text(period_ns)}")
     return Settings(
         concurrent_syncs=value[CONCURRENT],
         sync_period_ns=period_ns,
@@ -145,6 +186,10 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         tolerance=value[f"{PREFIX}tolerance"],
         cpu_initialization_period_ns=value[f"{PREFIX}cpu-initialization-period"],
         initial_readiness_delay_ns=value[f"{PREFIX}initial-readiness-delay"],
-        gates=gates.parse(value["feature-gates"]),
+        gates=gates.parse(",".join(value["feature-gates"])),
+        emulate=value["emulate"],
+        algorithm=value["algorithm"],
+        upscale_delay_ns=value[f"{PREFIX}upscale-delay"],
+        downscale_delay_ns=value[f"{PREFIX}downscale-delay"],
         history_namespace=value["history-namespace"] if value["history"] == CLUSTER else None,
     )

@@ -12,6 +12,7 @@ from podscaler.api import duration
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import gates
 from podscaler.controller.gates import Gates
+from podscaler.core import emulation
 from podscaler.core import settings as core_settings
 
 
@@ -27,6 +28,10 @@ class Settings:
         cpu_initialization_period_ns: `--horizontal-pod-autoscaler-cpu-initialization-period`.
         initial_readiness_delay_ns: `--horizontal-pod-autoscaler-initial-readiness-delay`.
         gates: `--feature-gates`.
+        algorithm: `--algorithm`, one of core's ALGORITHMS.
+        upscale_delay_ns: `--horizontal-pod-autoscaler-upscale-delay`; None: as the algorithm does.
+        downscale_delay_ns: `--horizontal-pod-autoscaler-downscale-delay`; None: as the algorithm does.
+        emulate: `--emulate`, the version of Kubernetes whose arithmetic applies.
         history_namespace: where histories outlive the process; None: nowhere (`--history=memory`).
     """
 
@@ -37,6 +42,10 @@ class Settings:
     cpu_initialization_period_ns: int = 300 * NANOSECONDS
     initial_readiness_delay_ns: int = 30 * NANOSECONDS
     gates: Gates = field(default_factory=Gates)
+    algorithm: str = core_settings.CURRENT
+    upscale_delay_ns: int | None = None
+    downscale_delay_ns: int | None = None
+    emulate: str = emulation.V1_37.version
     history_namespace: str | None = "kube-system"
 
     @property
@@ -56,8 +65,18 @@ class Settings:
             f"{prefix}cpu-initialization-period": duration.text(self.cpu_initialization_period_ns),
             f"{prefix}initial-readiness-delay": duration.text(self.initial_readiness_delay_ns),
             "feature-gates": str(self.gates),
+            **self._older_flags,
             "history": "memory" if self.history_namespace is None else "cluster",
         }
+
+    @property
+    def _older_flags(self) -> dict[str, str]:
+        """Those of other releases that are in use; `--emulate` is not among them: it is the recording's version."""
+        delays = {"upscale-delay": self.upscale_delay_ns, "downscale-delay": self.downscale_delay_ns}
+        flags = {
+            f"horizontal-pod-autoscaler-{name}": duration.text(ns) for name, ns in delays.items() if ns is not None
+        }
+        return flags if self.algorithm == core_settings.CURRENT else {"algorithm": self.algorithm} | flags
 
     @property
     def decision(self) -> core_settings.Settings:
@@ -68,6 +87,10 @@ class Settings:
             downscale_stabilization_ns=self.downscale_stabilization_ns,
             cpu_initialization_period_ns=self.cpu_initialization_period_ns,
             initial_readiness_delay_ns=self.initial_readiness_delay_ns,
+            algorithm=self.algorithm,
+            upscale_delay_ns=self.upscale_delay_ns,
+            downscale_delay_ns=self.downscale_delay_ns,
+            emulation=emulation.VERSIONS[self.emulate],
             gates=core_settings.Gates(
                 scale_to_zero=enabled(gates.HPA_SCALE_TO_ZERO),
                 generation=enabled(gates.HPA_GENERATION),

@@ -6,6 +6,7 @@ Source: spec/decision.md 2 (steps 1 to 9).
 """
 
 from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.core import algorithm
 from podscaler.core.conditions import SCALED_TO_ZERO
 from podscaler.core.model import NO_KIND_MATCH, Fact, Failure, Scale
 from podscaler.core.settings import Settings
@@ -35,7 +36,7 @@ def scale_of(spec: Spec, scale: Scale | Failure) -> Scale | NoScale:
 
 def zero_rules(spec: Spec, status: HorizontalPodAutoscalerStatus, settings: Settings) -> ZeroRules:
     """What matters at zero replicas: whether this autoscaler scaled there, and whether it can wake the target."""
-    is_enabled = settings.gates.scale_to_zero
+    is_enabled = settings.gates.scale_to_zero and algorithm.of(settings).scales_to_zero
     was_scaled_to_zero = is_enabled and any(
         each.type == SCALED_TO_ZERO and each.status == "True" for each in status.conditions or ()
     )

@@ -5,7 +5,7 @@ Called by `podscaler.core.decide` and `podscaler.core.settle`.
 Source: spec/decision.md 11.3.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from podscaler.api.autoscaling import Condition
 
@@ -23,7 +23,8 @@ class Conditions:
         now: RFC 3339 text of the instant at which changes happen.
     """
 
-    def __init__(self, conditions: Iterable[Condition], now: str) -> None:
+    def __init__(self, conditions: Sequence[Condition], now: str) -> None:
+        self._before = conditions
         self._conditions = list(conditions)
         self._now = now
 
@@ -37,6 +38,12 @@ class Conditions:
                 )
                 return
         self._conditions.append(Condition(condition_type, status, self._now, reason, message))
+
+    def restore(self, condition_type: str) -> None:
+        """Undo what this sync has made of a condition that there was before it."""
+        for before in self._before:
+            if before.type == condition_type:
+                self._conditions = [before if each.type == condition_type else each for each in self._conditions]
 
     def remove(self, condition_type: str) -> None:
         """Drop the condition of that type, if there is one."""

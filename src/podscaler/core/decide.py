@@ -2,7 +2,8 @@
 
 Called by the controller, the replay, the simulator and what-if: all run this same code. The stages in order: the branch
 (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), stabilization, rates and
-bounds (`stabilization`, `bounds`), and what becomes of the scale (`settle`).
+bounds (`normalisation`), cooldowns where there are any (`cooldown`), and what becomes of the scale (`settle`). Where
+algorithms differ, the one that applies is asked (`algorithm`).
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
@@ -14,18 +15,17 @@ from typing import Any
 import msgspec
 
 from podscaler.api import instants
-from podscaler.core import bounds, branch, combine, history, ratio, settings, settle, stabilization
+from podscaler.core import algorithm, bounds, branch, combine, cooldown, history, settings, settle
 from podscaler.core.branch import NoScale
 from podscaler.core.combine import Combined
 from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
 from podscaler.core.decision import Decision, Draft, ErrorKind, warning
 from podscaler.core.history import History
 from podscaler.core.model import Observation, Scale
-from podscaler.core.policies import Rates
+from podscaler.core.normalisation import Normalised, Wish
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
-from podscaler.core.stabilization import Stabilized
-from podscaler.core.trace import Branch, Limits, MetricFailure, Trace
+from podscaler.core.trace import Branch, Cooldown, MetricFailure, Trace
 
 ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
@@ -64,6 +64,7 @@ class _Sync:
         self.scale = scale
         self.now = now
         self.flags = flags
+        self.algorithm = algorithm.of(flags)
         self.zero = branch.zero_rules(spec, observation.status, flags)
         self.branch = branch.choose(spec, self.zero, scale.replicas)
         self.conditions = Conditions(observation.status.conditions or (), instants.text(now))
@@ -112,6 +113,7 @@ def _without_scale(
             conditions_before=before,
             scale_failure=obstacle.message,
             error=error,
+            algorithm=flags.algorithm_shown,
         ),
         error=error,
         error_kind=ErrorKind.SPEC if obstacle.is_spec_error else ErrorKind.INTERNAL,
@@ -128,9 +130,9 @@ def _paused(sync: _Sync, past: History) -> Decision:
 
 
 def _by_metrics(sync: _Sync, past: History) -> Decision:
-    spec, scale, observation = sync.spec, sync.scale, sync.observation
-    tolerance = ratio.tolerance(spec, sync.flags)
-    combined = combine.of_metrics(spec, scale, observation, now=sync.now, tolerance=tolerance, settings=sync.flags)
+    spec, scale = sync.spec, sync.scale
+    tolerance = sync.algorithm.tolerance(spec, sync.flags)
+    combined = combine.of_metrics(spec, scale, sync.observation, now=sync.now, tolerance=tolerance, settings=sync.flags)
     _set_scaling_active(sync.conditions, combined)
     parts = {
         "combined": combined,
@@ -141,26 +143,53 @@ def _by_metrics(sync: _Sync, past: History) -> Decision:
     if proposal is None:
         return settle.inconclusive(sync.draft(past, scale.replicas, "", **parts))
     wanted = max(proposal, 0)
+    normalised = sync.algorithm.normalise(Wish(spec, past, wanted, scale.replicas, sync.now, sync.flags))
+    _set_normalised(sync.conditions, normalised)
+    past = msgspec.structs.replace(past, recommendations=normalised.stabilized.recommendations)
     reason = _reason(wanted, scale.replicas, combined.winner)
-    stabilized, limits = _normalised(sync, past, wanted)
-    sync.conditions.set(ABLE_TO_SCALE, "True", *stabilized.condition)
-    is_limited = limits.result != limits.wanted
-    sync.conditions.set(SCALING_LIMITED, str(is_limited), limits.reason, bounds.MESSAGES[limits.reason])
-    desired, is_lifted = limits.result, False
-    if scale.replicas == 0 and sync.zero.was_scaled_to_zero and desired < spec.min_replicas:
-        desired, is_lifted = spec.min_replicas, True
+    return _concluded(sync, past, reason, normalised, **parts)
+
+
+def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
+    """The decision, given the count that rates and bounds leave."""
+    current, desired, is_lifted = sync.scale.replicas, normalised.limits.result, False
+    if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
+        desired, is_lifted = sync.spec.min_replicas, True
         reason = reason or BELOW_MINIMUM
-    past = msgspec.structs.replace(past, recommendations=stabilized.recommendations)
+    rest = _rest(sync, desired)
+    if rest is not None and rest.held is not None:
+        desired = current
     draft = sync.draft(
         past,
         desired,
-        reason if desired != scale.replicas else "",
-        stabilization=stabilized.step,
-        limits=limits,
+        reason if desired != current else "",
+        stabilization=normalised.stabilized.step,
+        limits=normalised.limits,
         is_lifted=is_lifted,
+        cooldown=rest,
         **parts,
     )
-    return settle.unscaled(draft) if desired == scale.replicas else settle.written(draft, sync.now)
+    return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now)
+
+
+def _rest(sync: _Sync, desired: int) -> Cooldown | None:
+    """The cooldown that runs, with its condition; None where none does."""
+    delays = algorithm.delays(sync.flags)
+    rest = cooldown.running(delays, sync.observation.status.last_scale_time, sync.now)
+    if rest is None:
+        return None
+    reason = cooldown.reason(rest)
+    sync.conditions.restore(ABLE_TO_SCALE)  # so that the condition lasts while the cooldown does
+    sync.conditions.set(ABLE_TO_SCALE, "False", reason, cooldown.MESSAGES[reason])
+    is_held = cooldown.holds(rest, desired, sync.scale.replicas)
+    return msgspec.structs.replace(rest, held=desired) if is_held else rest
+
+
+def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
+    limits = normalised.limits
+    conditions.set(ABLE_TO_SCALE, "True", *normalised.stabilized.condition)
+    is_limited = limits.result != limits.wanted
+    conditions.set(SCALING_LIMITED, str(is_limited), limits.reason, bounds.MESSAGES[limits.reason])
 
 
 def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
@@ -190,14 +219,3 @@ def _reason(wanted: int, current: int, winner: str) -> str:
     if wanted > current:
         return f"{winner} above target"
     return BELOW_TARGET if wanted < current else ""
-
-
-def _normalised(sync: _Sync, past: History, wanted: int) -> tuple[Stabilized, Limits]:
-    spec, current, now = sync.spec, sync.scale.replicas, sync.now
-    if spec.behavior is None:
-        stabilized = stabilization.by_flag(past.recommendations, wanted, now, sync.flags)
-        return stabilized, bounds.without_behavior(spec, stabilized.step.result, current)
-    windows_ns = stabilization.windows_ns(spec.behavior, sync.flags)
-    stabilized = stabilization.by_behavior(past.recommendations, wanted, current, now=now, windows_ns=windows_ns)
-    rates = Rates(spec.behavior, past, now, sync.flags.emulation)
-    return stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, current)

@@ -15,7 +15,7 @@ from podscaler.core.model import Fact, Observation, Scale
 from podscaler.core.ratio import Tolerance
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
-from podscaler.core.trace import Branch, Limits, Stabilization, Trace, ZeroRules
+from podscaler.core.trace import Branch, Cooldown, Limits, Stabilization, Trace, ZeroRules
 
 
 class Event(Fact, frozen=True, gc=False):
@@ -80,6 +80,7 @@ class Draft(msgspec.Struct, frozen=True):
     stabilization: Stabilization | None = None
     limits: Limits | None = None
     is_lifted: bool = False
+    cooldown: Cooldown | None = None
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -33,8 +33,7 @@ _NOT_FILLED: Filled = {}
 
 def propose_resource(metric: ResourceMetric, answer: Answer, situation: Situation) -> Proposal:
     """The proposal of a Resource or ContainerResource metric. Raises MetricError."""
-    samples = _samples(answer, metric.fetch, "resource metrics API")
-    grouped = _grouped(samples, metric.resource, situation)
+    grouped = grouped_samples(metric, answer, metric.resource, situation)
     gauge: _AverageGauge | _UtilizationGauge
     if isinstance(metric.target, Utilization):
         gauge = _UtilizationGauge(metric.target.pct, _requests(metric, grouped, situation), situation.tolerance)
@@ -45,6 +44,15 @@ def propose_resource(metric: ResourceMetric, answer: Answer, situation: Situatio
     if isinstance(metric.target, Utilization):
         current = MetricValueStatus(average_value=current.average_value, average_utilization=first.current)
     return Proposal(replicas, current, calculation)
+
+
+def grouped_samples(metric: ResourceMetric, answer: Answer, readiness_of: str, situation: Situation) -> Grouped:
+    """The pods of the target, sorted out by their samples of a resource. Raises MetricError.
+
+    Args:
+        readiness_of: the resource whose rules of readiness apply (`cpu` has some).
+    """
+    return _grouped(_samples(answer, metric.fetch, "resource metrics API"), readiness_of, situation)
 
 
 def propose_pods(metric: PodsMetric, answer: Answer, situation: Situation) -> Proposal:

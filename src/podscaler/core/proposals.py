@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from podscaler.api import autoscaling
 from podscaler.api.autoscaling import MetricStatus, MetricValueStatus
-from podscaler.core import per_pod, totals
+from podscaler.core import algorithm
 from podscaler.core.metric_spec import (
     ExternalMetric,
     Metric,
@@ -19,7 +19,7 @@ from podscaler.core.metric_spec import (
     Utilization,
 )
 from podscaler.core.model import Answer, Fact, IncompleteObservation
-from podscaler.core.situation import Calculation, MetricError, Proposal, Situation
+from podscaler.core.situation import Calculation, MetricError, Situation
 from podscaler.core.trace import MetricFailure, MetricStep
 
 NO_STATUS = MetricStatus()
@@ -43,7 +43,7 @@ def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> Re
     if answer is None:
         raise IncompleteObservation("an answer is needed")
     try:
-        proposal = _PROPOSE[type(metric)](metric, answer, situation)
+        proposal = algorithm.of(situation.settings).propose[type(metric)](metric, answer, situation)
     except MetricError as error:
         return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
     target, subject = _target_number(metric), metric.subject
@@ -85,12 +85,6 @@ def _external_status(metric: ExternalMetric, current: MetricValueStatus) -> Metr
     return MetricStatus(metric.type, external=autoscaling.ExternalMetricStatus(metric.identifier, current))
 
 
-_PROPOSE: dict[type[Metric], Callable[..., Proposal]] = {
-    ResourceMetric: per_pod.propose_resource,
-    PodsMetric: per_pod.propose_pods,
-    ObjectMetric: totals.propose_object,
-    ExternalMetric: totals.propose_external,
-}
 _STATUS: dict[type[Metric], Callable[..., MetricStatus]] = {
     ResourceMetric: _resource_status,
     PodsMetric: _pods_status,

@@ -9,8 +9,8 @@ decoded once; what is kept for that is bounded.
 Source: the format of the decision vectors (docs/recordings.md).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,7 @@ from podscaler.core.trace import Trace
 
 CACHED_PODS = 20_000
 CACHED_SPECS = 5_000
+NO_FLAGS: Mapping[str, Any] = {}
 
 _POD = msgspec.json.Decoder(pods.Pod)
 _SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
@@ -65,8 +66,15 @@ class Sync(NamedTuple):
     now: int
 
 
-def decisions(lines: Iterable[bytes], *, with_trace: bool = False) -> Iterator[DecisionLine]:
+def decisions(
+    lines: Iterable[bytes], *, with_trace: bool = False, version: str = "", flags: Mapping[str, Any] = NO_FLAGS
+) -> Iterator[DecisionLine]:
     """The decision for each sync line of a recording, in order.
+
+    Args:
+        lines: the recording.
+        with_trace: whether each decision says how it came about.
+        version, flags: what is meant instead of what the header says; empty for what it says.
 
     Blank lines are skipped. Raises RecordingError naming the first line (from 1) that cannot be used; what came before
     it has been yielded.
@@ -79,7 +87,7 @@ def decisions(lines: Iterable[bytes], *, with_trace: bool = False) -> Iterator[D
             if not line or line.isspace():
                 continue
             if replay is None:
-                replay = Replay(recording.read_header(line))
+                replay = Replay(_with(recording.read_header(line), version, flags))
             elif decided := replay.read(line):
                 yield _decision_line(*decided, with_trace=with_trace)
     except RecordingError as error:
@@ -88,6 +96,11 @@ def decisions(lines: Iterable[bytes], *, with_trace: bool = False) -> Iterator[D
         raise RecordingError(f"after line {number}: {error}") from None
     if replay is None:
         raise RecordingError("line 1: the recording is empty; its first line must be a header")
+
+
+def _with(header: recording.Header, version: str, flags: Mapping[str, Any]) -> recording.Header:
+    kubernetes = version or header.kubernetes
+    return msgspec.structs.replace(header, kubernetes=kubernetes, flags=header.flags | dict(flags))
 
 
 class Replay:

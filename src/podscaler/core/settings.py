@@ -41,6 +41,11 @@ GATE_NAMES = {
 }
 
 
+CURRENT = "current"
+ALGORITHMS = (CURRENT, "v1.1")
+"""Names of the algorithms: today's, and that of Kubernetes v1.1."""
+
+
 class Settings(msgspec.Struct, frozen=True):
     """One value for each flag that a decision looks at, with kube-controller-manager's defaults.
 
@@ -49,6 +54,8 @@ class Settings(msgspec.Struct, frozen=True):
         downscale_stabilization_ns: how far back recommendations hold a scale-down.
         cpu_initialization_period_ns: see spec/decision.md 6.1.
         initial_readiness_delay_ns: see spec/decision.md 6.1.
+        algorithm: one of ALGORITHMS.
+        upscale_delay_ns, downscale_delay_ns: how long that direction waits after a rescale; None: the algorithm's.
     """
 
     tolerance: float = 0.1
@@ -57,6 +64,14 @@ class Settings(msgspec.Struct, frozen=True):
     initial_readiness_delay_ns: int = 30 * SECOND_NS
     gates: Gates = Gates()
     emulation: Emulation = emulation.V1_37
+    algorithm: str = CURRENT
+    upscale_delay_ns: int | None = None
+    downscale_delay_ns: int | None = None
+
+    @property
+    def algorithm_shown(self) -> str:
+        """The algorithm's name for traces, empty for today's."""
+        return "" if self.algorithm == CURRENT else self.algorithm
 
 
 DEFAULT = Settings()
@@ -66,6 +81,8 @@ _SPANS = {
     f"{_PREFIX}downscale-stabilization": "downscale_stabilization_ns",
     f"{_PREFIX}cpu-initialization-period": "cpu_initialization_period_ns",
     f"{_PREFIX}initial-readiness-delay": "initial_readiness_delay_ns",
+    f"{_PREFIX}upscale-delay": "upscale_delay_ns",
+    f"{_PREFIX}downscale-delay": "downscale_delay_ns",
 }
 
 
@@ -78,7 +95,7 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
 
     Raises ValueError naming the flag.
     """
-    values: dict[str, Any] = {"emulation": _emulation(version)}
+    values: dict[str, Any] = {"emulation": parse_version(version)}
     for flag, value in flags.items():
         try:
             if flag in _SPANS:
@@ -87,15 +104,25 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
                 values["tolerance"] = float(value)
             elif flag == "feature-gates":
                 values["gates"] = _gates(value)
+            elif flag == "algorithm":
+                values["algorithm"] = parse_algorithm(str(value))
         except (TypeError, ValueError) as error:
             raise ValueError(f"flag {flag}: {error}") from None
     return Settings(**values)
 
 
-def _emulation(version: str) -> Emulation:
-    known = emulation.VERSIONS.get(".".join(version.removeprefix("v").split(".")[:2]))
+def parse_algorithm(text: str) -> str:
+    """The name, if an algorithm has it. Raises ValueError."""
+    if text not in ALGORITHMS:
+        raise ValueError(f"{text!r} is not one of {', '.join(ALGORITHMS)}")
+    return text
+
+
+def parse_version(text: str) -> Emulation:
+    """What that version of Kubernetes does, `1.37` or `1.37.0`. Raises ValueError."""
+    known = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
     if known is None:
-        raise ValueError(f"Kubernetes {version} is not one of {', '.join(emulation.VERSIONS)}")
+        raise ValueError(f"Kubernetes {text} is not one of {', '.join(emulation.VERSIONS)}")
     return known
 
 

@@ -205,8 +205,10 @@ def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -
         stabilization=draft.stabilization,
         limits=draft.limits,
         is_lifted=draft.is_lifted,
+        cooldown=draft.cooldown,
         desired=desired,
         reason=draft.reason,
         write=write,
         error=error,
+        algorithm=draft.settings.algorithm_shown,
     )

@@ -314,6 +314,21 @@ class Write(Step, frozen=True, gc=False):
     error: str = ""
 
 
+class Cooldown(Step, frozen=True, gc=False):
+    """What the time since the last rescale forbids.
+
+    Attributes:
+        scaled_at: when that was.
+        up_until, down_until: until when that direction waits; None where it does not.
+        held: the count that would have been written otherwise; None where nothing is held back.
+    """
+
+    scaled_at: int
+    up_until: int | None
+    down_until: int | None
+    held: int | None = None
+
+
 class Trace(Step, frozen=True, gc=False):
     """One decision.
 
@@ -328,6 +343,8 @@ class Trace(Step, frozen=True, gc=False):
         current_replicas, status_replicas: of the scale.
         desired: the count that the sync ended with; None where it ended before that.
         reason: of the rescale.
+        cooldown: None where none runs.
+        algorithm: its name where it is not today's.
         write: None where the scale stays as it is.
         status_failure: why the status could not be written, else empty.
     """
@@ -352,8 +369,10 @@ class Trace(Step, frozen=True, gc=False):
     stabilization: Stabilization | None = None
     limits: Limits | None = None
     is_lifted: bool = False
+    cooldown: Cooldown | None = None
     desired: int | None = None
     reason: str = ""
     write: Write | None = None
     status_failure: str = ""
     error: str = ""
+    algorithm: str = ""

@@ -10,6 +10,7 @@ from podscaler.cli import settings
 from podscaler.clock import NANOSECONDS
 from podscaler.controller.gates import Gates
 from podscaler.controller.settings import Settings
+from podscaler.core.emulation import V1_38
 from podscaler.errors import UsageError
 
 SYNC_PERIOD = "--horizontal-pod-autoscaler-sync-period"
@@ -112,11 +113,43 @@ def test_all_beta_sets_the_beta_gates() -> None:
     assert states == [False, True, True]
 
 
-@pytest.mark.parametrize("former", ["upscale-delay", "downscale-delay", "use-rest-clients"])
-def test_former_flags_are_gone(former: str) -> None:
-    """Flags that kube-controller-manager no longer has are unknown."""
+def test_gates_accumulate() -> None:
+    """The flag given twice adds to the first; a later entry of the same gate counts."""
+    gates = _parsed(
+        "--feature-gates=HPAScaleToZero=false,HPAGeneration=false",
+        "--feature-gates=HPAGeneration=true,PodLevelResources=false",
+    ).gates
+    assert gates.chosen == {"HPAScaleToZero": False, "HPAGeneration": True, "PodLevelResources": False}
+
+
+def test_heapster_is_gone() -> None:
+    """A flag of older releases that has no meaning any more is unknown."""
     with pytest.raises(click.NoSuchOption):
-        _parsed(f"--horizontal-pod-autoscaler-{former}=1m")
+        _parsed("--horizontal-pod-autoscaler-use-rest-clients=true")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "period_s"),
+    [((), 15), (("--algorithm=v1.1",), 30), (("--algorithm=v1.1", f"{SYNC_PERIOD}=10s"), 10)],
+    ids=["current", "v1.1", "given"],
+)
+def test_the_period_of_an_algorithm(arguments: tuple[str, ...], period_s: int) -> None:
+    """The algorithm of v1.1 looks every 30 s unless told otherwise."""
+    assert _parsed(*arguments).sync_period_s == period_s
+
+
+def test_flags_of_older_releases() -> None:
+    """Algorithm, cooldowns and the emulated version reach the decisions."""
+    prefix = "--horizontal-pod-autoscaler"
+    decision = _parsed(
+        "--algorithm=v1.1", f"{prefix}-upscale-delay=1m", f"{prefix}-downscale-delay=0", "--emulate=1.38.2"
+    ).decision
+    assert (decision.algorithm, decision.upscale_delay_ns, decision.downscale_delay_ns, decision.emulation) == (
+        "v1.1",
+        60 * NANOSECONDS,
+        0,
+        V1_38,
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,6 +166,8 @@ def test_where_histories_are_kept(arguments: tuple[str, ...], namespace: str | N
     ("argument", "said"),
     [
         ("--history=disk", 'invalid argument "disk" for "--history" flag: must be "cluster" or "memory"'),
+        ("--algorithm=v1.2", 'invalid argument "v1.2" for "--algorithm" flag: \'v1.2\' is not one of current, v1.1'),
+        ("--emulate=1.36", 'invalid argument "1.36" for "--emulate" flag: Kubernetes 1.36 is not one of 1.37, 1.38'),
         ("--history-namespace=A", 'invalid argument "A" for "--history-namespace" flag: a lowercase RFC 1123 label'),
     ],
 )

@@ -15,6 +15,9 @@ CHANGED = Settings(
     cpu_initialization_period_ns=1,
     initial_readiness_delay_ns=1_500_000,
     history_namespace=None,
+    algorithm="v1.1",
+    upscale_delay_ns=60 * NANOSECONDS,
+    emulate="1.38",
     gates=Gates({"HPAScaleToZero": False, "StaleControllerConsistencyHPA": False, "PodLevelResources": True}),
 )
 
@@ -23,6 +26,12 @@ CHANGED = Settings(
 def test_recorded_flags_mean_the_same(settings: Settings) -> None:
     """What a recording's header says makes the settings with which was decided."""
     assert core_settings.from_flags(settings.flags, settings.decision.emulation.version) == settings.decision
+
+
+def test_flags_of_older_releases_are_recorded_where_they_are_used() -> None:
+    """A recording is decided again by the same algorithm, with the same cooldowns."""
+    flags = {name: value for name, value in CHANGED.flags.items() if name not in Settings().flags}
+    assert flags == {"algorithm": "v1.1", "horizontal-pod-autoscaler-upscale-delay": "1m0s"}
 
 
 def test_flags_have_their_names() -> None:

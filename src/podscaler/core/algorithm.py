@@ -1,0 +1,85 @@
+"""The algorithms that decide, as data: each stage in which they differ is a field, each algorithm a record.
+
+`podscaler.core.settings` names the one that applies; the stages of the decision ask its record, never for its name.
+
+Source: spec/decision.md; the design document of Kubernetes v1.1.
+"""
+
+from collections.abc import Callable, Mapping
+
+from podscaler.core import algorithm_v1_1, cooldown, normalisation, per_pod, ratio, totals
+from podscaler.core.cooldown import Delays
+from podscaler.core.metric_spec import (
+    ExternalMetric,
+    Metric,
+    ObjectMetric,
+    PodsMetric,
+    ResourceMetric,
+    UnknownMetric,
+)
+from podscaler.core.model import Fact
+from podscaler.core.normalisation import Normalised, Wish
+from podscaler.core.ratio import Tolerance
+from podscaler.core.settings import SECOND_NS, Settings
+from podscaler.core.situation import Proposal
+from podscaler.core.spec import Spec
+
+
+class Algorithm(Fact, frozen=True, gc=False):
+    """One way to decide by metrics.
+
+    Attributes:
+        propose: the proposal of a metric of each type, from its answer.
+        tolerance: how far a ratio may be from 1.0 without a change.
+        normalise: what may be had of what the metrics want.
+        delays: how long each direction waits after a rescale, where no flag says otherwise.
+        scales_to_zero: whether a target may go to zero, and be woken again.
+    """
+
+    propose: Mapping[type[Metric], Callable[..., Proposal]]
+    tolerance: Callable[[Spec, Settings], Tolerance]
+    normalise: Callable[[Wish], Normalised]
+    delays: Delays
+    scales_to_zero: bool
+
+
+CURRENT = Algorithm(
+    propose={
+        ResourceMetric: per_pod.propose_resource,
+        PodsMetric: per_pod.propose_pods,
+        ObjectMetric: totals.propose_object,
+        ExternalMetric: totals.propose_external,
+    },
+    tolerance=ratio.tolerance,
+    normalise=normalisation.by_windows,
+    delays=cooldown.NONE,
+    scales_to_zero=True,
+)
+"""Today's."""
+
+V1_1 = Algorithm(
+    propose=dict.fromkeys(
+        (ResourceMetric, PodsMetric, ObjectMetric, ExternalMetric, UnknownMetric), algorithm_v1_1.propose
+    ),
+    tolerance=algorithm_v1_1.tolerance,
+    normalise=algorithm_v1_1.within_bounds,
+    delays=Delays(up_ns=180 * SECOND_NS, down_ns=300 * SECOND_NS),
+    scales_to_zero=False,
+)
+"""That of Kubernetes v1.1."""
+
+_BY_NAME = {"current": CURRENT, "v1.1": V1_1}
+
+
+def of(settings: Settings) -> Algorithm:
+    """The algorithm that applies."""
+    return _BY_NAME[settings.algorithm]
+
+
+def delays(settings: Settings) -> Delays:
+    """The flags' delays, and where one is not given the algorithm's."""
+    own = of(settings).delays
+    up_ns, down_ns = settings.upscale_delay_ns, settings.downscale_delay_ns
+    if up_ns is None and down_ns is None:
+        return own
+    return Delays(own.up_ns if up_ns is None else up_ns, own.down_ns if down_ns is None else down_ns)

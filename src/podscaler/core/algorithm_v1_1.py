@@ -1,0 +1,129 @@
+"""The algorithm of Kubernetes v1.1: as many pods as put the sum of their CPU utilizations on target.
+
+    replicas = ceil(sum of the pods' utilizations / target),    unless their mean is within 10 % of the target
+
+Used with `--algorithm=v1.1`, by way of `podscaler.core.algorithm`. After a rescale it waits, 3 minutes before a
+scale-up and 5 before a scale-down (`podscaler.core.cooldown`); it knows no windows, no policies and no scaling to zero.
+
+Worked example: three pods at 90 %, 60 % and 120 % of their requests on a target of 60 %: the mean is 90 %, the ratio
+1.5, and ceil(270 / 60) = 5.
+
+Differs: the document does not say what becomes of pods that start, end or have no sample. Pods that are pending, failed
+or being deleted do not count; a running pod without a sample leaves the metric without a result, as it did in the
+releases that implemented the document. The mean is exact, not cut to a percent.
+
+Source: the design document of the horizontal pod autoscaler, Kubernetes v1.1 ("Autoscaling Algorithm").
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from podscaler.api import numbers
+from podscaler.api.autoscaling import MetricValueStatus
+from podscaler.core import per_pod, requests, status_text
+from podscaler.core.metric_spec import Metric, ResourceMetric, Utilization
+from podscaler.core.model import Answer
+from podscaler.core.normalisation import Normalised, Wish
+from podscaler.core.pods import Grouped
+from podscaler.core.ratio import Tolerance
+from podscaler.core.settings import Settings
+from podscaler.core.situation import MetricError, Proposal, Situation
+from podscaler.core.spec import Spec
+from podscaler.core.stabilization import READY, Stabilized
+from podscaler.core.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
+
+RESOURCE = "cpu"
+UNKNOWN = "the algorithm v1.1 knows no other metric than the utilization of cpu by pods"
+LEAST_REPLICAS = 1
+
+
+def propose(metric: Metric, answer: Answer, situation: Situation) -> Proposal:
+    """The proposal of a metric. Raises MetricError: it is another than CPU utilization, or cannot be computed."""
+    target = metric.target
+    if not isinstance(metric, ResourceMetric) or not isinstance(target, Utilization):
+        raise MetricError(UNKNOWN)
+    if metric.resource != RESOURCE or metric.container:
+        raise MetricError(UNKNOWN)
+    grouped = per_pod.grouped_samples(metric, answer, "", situation)
+    requests_milli = [requests.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
+    samples = _samples(grouped, requests_milli, situation)
+    if grouped.missing:
+        running = len(grouped.counted) + len(grouped.missing)
+        text = f"samples of {len(grouped.counted)} of {running} running pods only"
+        raise MetricError(text, PerPod(samples, grouped.unlisted))
+    reading, sum_pct = _reading(grouped, requests_milli, target, situation.tolerance)
+    if reading.is_within_tolerance:
+        replicas, outcome = situation.replicas, Outcome.WITHIN_TOLERANCE
+    else:
+        replicas, outcome = min(_ceil(sum_pct / target.pct), numbers.INT32_MAX), Outcome.SCALED
+    current = MetricValueStatus(
+        average_value=status_text.of_resource(RESOURCE, reading.average_milli), average_utilization=reading.current
+    )
+    calculation = PerPod(samples, grouped.unlisted, reading.entries, reading, outcome=outcome)
+    return Proposal(replicas, current, calculation)
+
+
+def _reading(
+    grouped: Grouped, requests_milli: Sequence[int], target: Utilization, tolerance: Tolerance
+) -> tuple[Reading, Fraction]:
+    """The samples taken together, and the sum of the utilizations in percent. Raises MetricError."""
+    used_by_request: dict[int, int] = {}
+    for index in grouped.counted:
+        request_milli = requests_milli[index]
+        used_by_request[request_milli] = used_by_request.get(request_milli, 0) + (grouped.values_milli[index] or 0)
+    if not used_by_request or min(used_by_request) <= 0 or target.pct <= 0:
+        raise MetricError("no metrics returned matched known pods")
+    sum_pct = sum((Fraction(100 * used, request) for request, used in used_by_request.items()), Fraction(0))
+    entries, usage_milli = len(grouped.counted), sum(used_by_request.values())
+    ratio = float(sum_pct / entries / target.pct)
+    reading = Reading(
+        usage_milli,
+        entries,
+        sum(requests_milli[index] for index in grouped.counted),
+        int(sum_pct / entries),
+        numbers.divide_toward_zero(usage_milli, entries),
+        ratio,
+        tolerance.allows(ratio),
+    )
+    return reading, sum_pct
+
+
+def _ceil(number: Fraction) -> int:
+    return -(-number.numerator // number.denominator)
+
+
+def _samples(grouped: Grouped, requests_milli: Sequence[int], situation: Situation) -> tuple[PodSample, ...]:
+    facts = zip(situation.pods, grouped.rules, grouped.values_milli, requests_milli, strict=True)
+    return tuple([PodSample(pod.name, rule.group, rule, value, request) for pod, rule, value, request in facts])
+
+
+def tolerance(spec: Spec, settings: Settings) -> Tolerance:
+    """The flag's, in both directions."""
+    del spec
+    return Tolerance(settings.tolerance, settings.tolerance)
+
+
+def within_bounds(wish: Wish) -> Normalised:
+    """The wish within minimum and maximum; never nothing, as nothing could wake the target again."""
+    spec, wanted = wish.spec, wish.wanted
+    lowest = max(spec.min_replicas, LEAST_REPLICAS)
+    result = min(max(wanted, lowest), spec.max_replicas)
+    reason = "DesiredWithinRange" if result == wanted else "TooFewReplicas" if result > wanted else "TooManyReplicas"
+    limits = Limits(
+        wanted=wanted,
+        direction=_direction(wanted, wish.current),
+        select_policy="",
+        policies=(),
+        rate_limit=None,
+        bound=None if result == wanted else result,
+        reason=reason,
+        result=result,
+    )
+    step = Stabilization(wanted, (), wish.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
+    return Normalised(Stabilized(wish.past.recommendations, READY, step), limits)
+
+
+def _direction(wanted: int, current: int) -> Direction:
+    if wanted == current:
+        return Direction.UNCHANGED
+    return Direction.UP if wanted > current else Direction.DOWN
