@@ -1,7 +1,8 @@
 """Keeps the parts of `up` running: a part that fails is reported and started again, and takes nobody along.
 
-Called by the assembly of the control plane. A failure that ends a part is a bug or a broken disk: it is logged with its
-traceback, and the part starts again after a delay that doubles up to half a minute.
+Called by the assembly of the control plane and by the manager of its controllers. A failure that ends a part is a bug
+or a broken disk: it is logged with its traceback, and the part starts again after a delay that doubles up to half a
+minute.
 """
 
 import logging

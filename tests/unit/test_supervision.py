@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from podscaler.cli import supervision
+from podscaler import supervision
 from podscaler.testing import VirtualClock
 
 

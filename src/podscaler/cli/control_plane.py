@@ -10,10 +10,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from podscaler import supervision
 from podscaler.api import catalog
 from podscaler.api.kinds import hpa_removed
 from podscaler.api.resources import Resource
-from podscaler.cli import recording, supervision
+from podscaler.cli import recording
 from podscaler.clock import Clock
 from podscaler.controller import loop
 from podscaler.controller.record_file import RecordFile

@@ -5,11 +5,11 @@ fails at is logged, told in events where a user can do something about it, and t
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from podscaler import supervision
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
@@ -28,7 +28,7 @@ from podscaler.controlplane.workloads import replicationcontroller
 from podscaler.controlplane.workloads.daemonset import DaemonSets
 from podscaler.controlplane.workloads.deployment import Deployments
 from podscaler.controlplane.workloads.disruption import DisruptionBudgets
-from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Reconciler
+from podscaler.controlplane.workloads.loop import ControlLoop, Reconciler
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
 from podscaler.controlplane.workloads.statefulset import StatefulSets
 
@@ -65,9 +65,6 @@ WORKLOADS = frozenset(
 """What `--without-workload-controllers` leaves to another controller manager."""
 _WORKERS = {"generic-garbage-collector": 20, "event-expiry": 1, "pod-garbage-collector": 1}
 _USUAL_WORKERS = 5
-_LONGEST_PAUSE_S = 30.0
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +133,9 @@ class Controllers:
 
     async def _keep_running(self, name: str, make: Callable[[], Reconciler[Any]]) -> None:
         """A controller that fails as a whole (a defect) starts anew; only what is given out or open is remembered."""
-        backoff: Backoff[str] = Backoff(1.0, _LONGEST_PAUSE_S)
-        while True:
-            workers = _WORKERS.get(name, _USUAL_WORKERS)
-            try:
-                await ControlLoop(make(), self._registry, self._clock, workers=workers).run()
-            except Exception:
-                _log.exception("%s failed and starts anew", name)
-            await self._clock.sleep(backoff.failed(name))
+        workers = _WORKERS.get(name, _USUAL_WORKERS)
+
+        async def run() -> None:
+            await ControlLoop(make(), self._registry, self._clock, workers=workers).run()
+
+        await supervision.keep_running(name, run, self._clock)
