@@ -32,15 +32,15 @@ class Delays(Fact, frozen=True, gc=False):
 NONE = Delays()
 
 
-def running(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
-    """The cooldown that runs at `now`, as if it held nothing back; None where none does."""
-    if not last_scale_time or delays == NONE:
+def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
+    """The cooldown at `now`, as if it held nothing back; None where there are no delays."""
+    if delays == NONE:
         return None
+    if not last_scale_time:
+        return Cooldown(delays.up_ns, delays.down_ns)
     scaled_at = instants.parse(last_scale_time)
     up_until, down_until = (_end(scaled_at, delay_ns, now) for delay_ns in (delays.up_ns, delays.down_ns))
-    if up_until is None and down_until is None:
-        return None
-    return Cooldown(scaled_at, up_until, down_until)
+    return Cooldown(delays.up_ns, delays.down_ns, scaled_at, up_until, down_until)
 
 
 def _end(scaled_at: int, delay_ns: int, now: int) -> int | None:
@@ -49,7 +49,7 @@ def _end(scaled_at: int, delay_ns: int, now: int) -> int | None:
 
 
 def reason(cooldown: Cooldown) -> str:
-    """The reason of AbleToScale, one of MESSAGES."""
+    """The reason of AbleToScale while it runs, one of MESSAGES."""
     if cooldown.up_until is None:
         return "BackoffDownscale"
     return "BackoffUpscale" if cooldown.down_until is None else "BackoffBoth"

@@ -173,11 +173,10 @@ def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, 
 
 
 def _rest(sync: _Sync, desired: int) -> Cooldown | None:
-    """The cooldown that runs, with its condition; None where none does."""
-    delays = algorithm.delays(sync.flags)
-    rest = cooldown.running(delays, sync.observation.status.last_scale_time, sync.now)
-    if rest is None:
-        return None
+    """The cooldown, and its condition while it runs; None where there are no delays."""
+    rest = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now)
+    if rest is None or not rest.is_running:
+        return rest
     reason = cooldown.reason(rest)
     sync.conditions.restore(ABLE_TO_SCALE)  # so that the condition lasts while the cooldown does
     sync.conditions.set(ABLE_TO_SCALE, "False", reason, cooldown.MESSAGES[reason])

@@ -318,15 +318,23 @@ class Cooldown(Step, frozen=True, gc=False):
     """What the time since the last rescale forbids.
 
     Attributes:
-        scaled_at: when that was.
-        up_until, down_until: until when that direction waits; None where it does not.
+        up_delay_ns, down_delay_ns: how long that direction waits after a rescale.
+        scaled_at: when the last one was; None where there was none.
+        up_until, down_until: until when that direction waits now; None where it does not.
         held: the count that would have been written otherwise; None where nothing is held back.
     """
 
-    scaled_at: int
-    up_until: int | None
-    down_until: int | None
+    up_delay_ns: int
+    down_delay_ns: int
+    scaled_at: int | None = None
+    up_until: int | None = None
+    down_until: int | None = None
     held: int | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a direction waits now."""
+        return self.up_until is not None or self.down_until is not None
 
 
 class Trace(Step, frozen=True, gc=False):
@@ -343,7 +351,7 @@ class Trace(Step, frozen=True, gc=False):
         current_replicas, status_replicas: of the scale.
         desired: the count that the sync ended with; None where it ended before that.
         reason: of the rescale.
-        cooldown: None where none runs.
+        cooldown: None where there are no delays.
         algorithm: its name where it is not today's.
         write: None where the scale stays as it is.
         status_failure: why the status could not be written, else empty.

@@ -47,7 +47,7 @@ class AutoscalerWorld:
         self.recording = recording
         self.clock = VirtualClock()
         self.cluster = FakeCluster()
-        self.settings = Settings(sync_period_ns=15 * NANOSECONDS, **({"history_namespace": None} | settings))
+        self.settings = Settings(**({"sync_period_ns": 15 * NANOSECONDS, "history_namespace": None} | settings))
         self.tasks: list[asyncio.Task[None]] = []
         self.controller = self.make_controller()
 

@@ -154,3 +154,12 @@ def test_wrong_use(web: Path, tmp_path: Path) -> None:
     assert both.stderr == "podscaler: --out and --out-dir cannot be used together\n"
     assert "would both be written to" in twice.stderr
     assert (both.exit_code, twice.exit_code, (tmp_path / "y").exists()) == (2, 2, False)
+
+
+def test_by_other_rules(web: Path) -> None:
+    """Another version or another algorithm than the header's may be asked for; a name that nobody has is a sentence."""
+    lines = [run(web, "--trace", *flags).stdout_bytes for flags in (("--emulate=1.38",), ("--algorithm=v1.1",))]
+    traces = [json.loads(line.splitlines()[0])["trace"] for line in lines]
+    assert [(trace["version"], trace.get("algorithm")) for trace in traces] == [("1.38", None), ("1.37", "v1.1")]
+    unknown = run(web, "--algorithm=v1.2")
+    assert (unknown.exit_code, "is not one of current, v1.1" in unknown.stderr) == (2, True)

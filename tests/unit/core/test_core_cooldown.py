@@ -36,22 +36,22 @@ def _scaled(seconds_ago: float | None, wanted: int, replicas: int = 5) -> Observ
 
 
 @pytest.mark.parametrize(
-    ("seconds_ago", "expected"),
-    [
-        (None, None),
-        (0, Cooldown(NOW, NOW + 180 * SECOND, NOW + 300 * SECOND)),
-        (180, Cooldown(NOW - 180 * SECOND, NOW, NOW + 120 * SECOND)),
-        (181, Cooldown(NOW - 181 * SECOND, None, NOW + 119 * SECOND)),
-        (300, Cooldown(NOW - 300 * SECOND, None, NOW)),
-        (301, None),
-    ],
-    ids=["never scaled", "just now", "the end of up", "after it", "the end of down", "after it all"],
+    ("seconds_ago", "up_until_s", "down_until_s"),
+    [(0, 180, 300), (180, 0, 120), (181, None, 119), (300, None, 0), (301, None, None)],
+    ids=["just now", "the end of up", "after it", "the end of down", "after it all"],
 )
-def test_running(seconds_ago: float | None, expected: Cooldown | None) -> None:
+def test_running(seconds_ago: int, up_until_s: int | None, down_until_s: int | None) -> None:
     """A direction is free after its delay, not yet at its end."""
-    delays = algorithm.delays(BOTH)
-    last = None if seconds_ago is None else instants.text(NOW - round(seconds_ago * SECOND))
-    assert cooldown.running(delays, last, NOW) == expected
+    last = instants.text(NOW - seconds_ago * SECOND)
+    found = cooldown.of(algorithm.delays(BOTH), last, NOW)
+    ends = [None if end_s is None else NOW + end_s * SECOND for end_s in (up_until_s, down_until_s)]
+    assert found == Cooldown(180 * SECOND, 300 * SECOND, NOW - seconds_ago * SECOND, *ends)
+
+
+def test_never_scaled() -> None:
+    """Without a rescale nothing waits."""
+    found = cooldown.of(algorithm.delays(BOTH), None, NOW)
+    assert (found, found and found.is_running) == (Cooldown(180 * SECOND, 300 * SECOND), False)
 
 
 def test_off_unless_given() -> None:
@@ -98,7 +98,7 @@ def test_what_waits_is_recommended_all_the_same() -> None:
     decision = decided(SPEC, _scaled(10, 9), settings=BOTH)
     assert decision.history.recommendations[-1] == Recommendation(9, NOW)
     assert (decision.trace.cooldown, decision.trace.desired, decision.trace.reason) == (
-        Cooldown(NOW - 10 * SECOND, NOW + 170 * SECOND, NOW + 290 * SECOND, held=9),
+        Cooldown(180 * SECOND, 300 * SECOND, NOW - 10 * SECOND, NOW + 170 * SECOND, NOW + 290 * SECOND, held=9),
         5,
         "",
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from podscaler.core.explanation import wording
 from podscaler.core.explanation.verdict import Ending, Verdict
 from podscaler.core.history import Recommendation, ScaleEvent
-from podscaler.core.trace import Direction, Limits, PolicyBudget, Stabilization, Trace
+from podscaler.core.trace import Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
 
 
 def reason(trace: Trace, verdict: Verdict) -> str:
@@ -18,6 +18,8 @@ def reason(trace: Trace, verdict: Verdict) -> str:
     step, limits = trace.stabilization, trace.limits
     if step is None or limits is None:
         return ""
+    if verdict.ending is Ending.COOLING and trace.cooldown is not None:
+        return _rest(trace, trace.cooldown)
     if verdict.ending is Ending.STABILIZED:
         return _window(trace, step) + _bound_beyond(trace, step)
     if verdict.ending is Ending.RATE_LIMITED:
@@ -27,6 +29,14 @@ def reason(trace: Trace, verdict: Verdict) -> str:
     if verdict.ending is Ending.LIFTED:
         return f"minReplicas is {trace.min_replicas}"
     return ""
+
+
+def _rest(trace: Trace, cooldown: Cooldown) -> str:
+    is_up = (cooldown.held or 0) > (trace.current_replicas or 0)
+    delay_ns = cooldown.up_delay_ns if is_up else cooldown.down_delay_ns
+    which = "scaling up" if is_up else "scaling down"
+    scaled = wording.age(cooldown.scaled_at or 0, trace.now)
+    return f"the last rescale was {scaled}, and {which} waits {wording.span(delay_ns)} after one"
 
 
 def _window(trace: Trace, step: Stabilization) -> str:

@@ -12,7 +12,7 @@ from podscaler.core.explanation import holds, wording
 from podscaler.core.explanation.line import Line, Section
 from podscaler.core.explanation.source import Source
 from podscaler.core.history import Recommendation, ScaleEvent
-from podscaler.core.trace import Combination, Direction, Limits, PolicyBudget, Stabilization, Trace
+from podscaler.core.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
 
 RUNS_SHOWN = 5
 
@@ -31,6 +31,8 @@ def _lines(trace: Trace, source: Source) -> Iterable[Line]:
         else:
             yield Line("window", "not known: the controller's recommendations are not")
         yield from _limits(trace, trace.limits, source)
+    if trace.cooldown is not None:
+        yield Line("cooldown", _cooldown(trace, trace.cooldown))
     if trace.is_lifted:
         yield Line("lifted", f"to minReplicas, {trace.min_replicas}, on the way from zero")
     yield Line("result", _result(trace) + _reservation(trace, source))
@@ -149,6 +151,15 @@ def _bounds(trace: Trace, limits: Limits) -> str:
     if limits.bound is None:
         return f"{ends}: nothing to limit ({limits.reason})"
     return f"{ends}: {limits.result} instead of {limits.wanted} ({limits.reason})"
+
+
+def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
+    up, down = (wording.span(ns) if ns else "not" for ns in (cooldown.up_delay_ns, cooldown.down_delay_ns))
+    waits = f"after a rescale scaling up waits {up}, scaling down {down}"
+    if cooldown.scaled_at is None:
+        return f"{waits}; there was none yet"
+    held = "" if cooldown.held is None else f", so {cooldown.held} has to wait"
+    return f"{waits}; the last was {wording.age(cooldown.scaled_at, trace.now)}{held}"
 
 
 def _result(trace: Trace) -> str:

@@ -36,7 +36,7 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
 def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Line]:
     yield from pod_steps.lines(step, calculation)
     if calculation.first is not None:
-        yield Line("sum", _sum(step, calculation.first))
+        yield Line("sum", _mean(step, calculation.first) if trace.algorithm else _sum(step, calculation.first))
         yield Line("ratio", _ratio(trace, step, calculation.first))
     if calculation.second is not None:
         yield Line("again", f"with the pods counted in: {_sum(step, calculation.second)}")
@@ -50,6 +50,13 @@ def _sum(step: MetricStep, reading: Reading) -> str:
         return f"{used} of {requested} requested by {wording.count(reading.entries, 'pod')} = {reading.current} %"
     average = metric_words.amount(step, reading.average_milli)
     return f"{used} over {wording.count(reading.entries, 'sample')} = {average} a pod"
+
+
+def _mean(step: MetricStep, reading: Reading) -> str:
+    """As v1.1 reckons: not of all requests together, but pod by pod."""
+    used = metric_words.amount(step, reading.usage_milli)
+    pods = wording.count(reading.entries, "pod")
+    return f"{used} used by {pods}, {reading.current} % of its own request by each on average"
 
 
 def _ratio(trace: Trace, step: MetricStep, reading: Reading) -> str:

@@ -19,7 +19,7 @@ from podscaler.core.history import History, Recommendation, ScaleEvent
 from podscaler.core.policies import Rates
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
-from podscaler.core.trace import Limits, Stabilization, Step, Trace
+from podscaler.core.trace import Cooldown, Limits, Stabilization, Step, Trace
 
 NEXT_SYNC_NS = 1
 """Stands for the next sync, whenever that is."""
@@ -39,15 +39,31 @@ class Outlook(Step, frozen=True, gc=False):
 
 def of(trace: Trace) -> Outlook | None:
     """The earliest change of a count that is held back; None where it is not, or where time alone changes nothing."""
-    step, limits = trace.stabilization, trace.limits
-    if step is None or limits is None or trace.is_lifted or limits.result == step.proposal:
+    step, limits, rest = trace.stabilization, trace.limits, trace.cooldown
+    if step is None or limits is None or trace.is_lifted:
+        return None
+    if rest is not None and rest.held is not None:
+        return _rested(Outlook(trace.now, rest.held), trace, rest)
+    if limits.result == step.proposal:
         return None
     future = _Future(trace, step, limits)
     for at in sorted({trace.now + NEXT_SYNC_NS, *future.instants()}):
         replicas = future.replicas(at)
         if replicas != future.current:
-            return Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
+            change = Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
+            return change if rest is None else _rested(change, trace, rest)
     return None
+
+
+def _rested(change: Outlook, trace: Trace, rest: Cooldown) -> Outlook:
+    """The change, not before the cooldown of its direction ends, after this decision's rescale or the last one."""
+    is_written = trace.write is not None and not trace.write.error
+    scaled_at = trace.now if is_written else rest.scaled_at
+    current = trace.desired if is_written else trace.current_replicas
+    delay_ns = rest.up_delay_ns if change.replicas > (current or 0) else rest.down_delay_ns
+    if scaled_at is None or not delay_ns:
+        return change
+    return Outlook(max(change.at, scaled_at + delay_ns), change.replicas)
 
 
 class _Future:

@@ -36,7 +36,8 @@ _SAID = {
 def _title(trace: Trace, source: Source) -> str:
     when = instants.text(trace.now)
     verb = "Seen" if source.is_past else "Seen now,"
-    return f"{verb} at {when}, by the rules of Kubernetes {trace.version}"
+    rules = f"the algorithm {trace.algorithm}" if trace.algorithm else f"the rules of Kubernetes {trace.version}"
+    return f"{verb} at {when}, by {rules}"
 
 
 def _facts(trace: Trace) -> Iterable[Line]:

@@ -35,6 +35,8 @@ class Ending(StrEnum):
     """Earlier recommendations hold the count back."""
     RATE_LIMITED = "RateLimited"
     """The count may not change faster."""
+    COOLING = "Cooling"
+    """The last rescale was too short a time ago."""
     AT_BOUND = "AtBound"
     """Minimum or maximum hold the count back."""
     LIFTED = "Lifted"
@@ -86,6 +88,8 @@ def _ending(trace: Trace) -> Ending:
 
 
 def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> Ending:
+    if trace.cooldown is not None and trace.cooldown.held is not None:
+        return Ending.COOLING
     wanted, result = stabilization.proposal, limits.result
     if trace.is_lifted:
         return Ending.LIFTED
