@@ -9,15 +9,22 @@ short as can be, so that the loop is saturated. CPU is the controller's process 
 import asyncio
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvloop
 from benchmarks.scripted_api import scripted_api
 
+from podscaler.api import recording
+from podscaler.cli.recording import open_recording
 from podscaler.clock import SystemClock
 from podscaler.controller.loop import Controller
+from podscaler.controller.record_file import RecordFile
+from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
 from podscaler.kube import aiohttp_transport
 from podscaler.kube.client import Client
@@ -36,11 +43,15 @@ class Case:
     is_live: bool
     workers: int
     delay_s: float = 0.0
+    keeps_histories: bool = False
+    records: bool = False
 
 
 CASES = (
     Case("status never changes", is_live=False, workers=5),
     Case("status changes every sync", is_live=True, workers=5),
+    Case("status changes, histories kept", is_live=True, workers=5, keeps_histories=True),
+    Case("status changes, recorded", is_live=True, workers=5, records=True),
     Case("status changes, 50 workers", is_live=True, workers=50),
     Case("metrics answer in 200 ms, 50 workers", is_live=False, workers=50, delay_s=0.2),
 )
@@ -64,11 +75,15 @@ class Counting:
 
 async def measure(case: Case, count: int) -> tuple[str, ...]:
     """One row: syncs a second, CPU for 1,000 syncs, requests for each sync, memory."""
-    async with scripted_api(count, is_live=case.is_live, delay_s=case.delay_s) as (url, _):
+    async with scripted_api(count, is_live=case.is_live, delay_s=case.delay_s) as (url, _), _recording(case) as kept:
         transport = Counting(await aiohttp_transport.connect(Config(url), user_agent="benchmark"))
         client = Client(transport, SystemClock())
-        settings = Settings(concurrent_syncs=case.workers, sync_period_ns=10_000_000, history_namespace=None)
-        controller = Controller(client, settings, SystemClock())
+        settings = Settings(
+            concurrent_syncs=case.workers,
+            sync_period_ns=10_000_000,
+            history_namespace="kube-system" if case.keeps_histories else None,
+        )
+        controller = Controller(client, settings, SystemClock(), recording=kept)
         task = asyncio.create_task(controller.run())
         await asyncio.sleep(WARM_UP_S)
         syncs, requests, cpu_s, began_s = (
@@ -91,6 +106,16 @@ async def measure(case: Case, count: int) -> tuple[str, ...]:
         f"{requests / max(syncs, 1):.2f}",
         f"{rss_mib:.0f} MiB",
     )
+
+
+@asynccontextmanager
+async def _recording(case: Case) -> AsyncIterator[Recording]:
+    """To a file that is deleted afterwards, or none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.recording.jsonl.gz"
+        file = RecordFile(path, recording.header_line("1.37.0", {}), max_bytes=2**30, files=1)
+        async with open_recording(file if case.records else None, SystemClock()) as kept:
+            yield kept
 
 
 def syncs_of(controller: Controller) -> float:

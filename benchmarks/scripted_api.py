@@ -25,6 +25,7 @@ DISCOVERY = {
     "/apis/apps/v1": {"resources": [{"name": "deployments", "kind": "Deployment"}]},
 }
 LONG_AGO = "2025-12-31T00:00:00Z"
+NO_HISTORIES = {"metadata": {"labels": {"podscaler.dev/history": "v1"}}, "data": {}}
 
 
 class ScriptedApi:
@@ -59,6 +60,8 @@ class ScriptedApi:
         if path.startswith("/apis/metrics.k8s.io"):
             await asyncio.sleep(self._delay_s)
             return _json(self._pod_metrics(request.query["labelSelector"]))
+        if "/configmaps/" in path:
+            return _json(NO_HISTORIES)
         if path.endswith("/scale"):
             return _json(scale(path.split("/")[-2]))
         if path.endswith("/status"):

@@ -9,10 +9,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
 import yaml
 from aiohttp.test_utils import unused_port
 from api_server_world import TOKEN, ApiServerWorld, eventually
+
+from podscaler.cli.replay import read_lines
+from podscaler.core import replay
 
 START_LIMIT_S = 20.0
 
@@ -76,6 +80,23 @@ async def test_it_scales_until_it_is_told_to_end(world: ApiServerWorld, number: 
     assert (ready, process.returncode) == ((200, "ok"), 0), said
     assert 'reconciliations_total{action="scale_up",error="none"} 1.0' in metrics
     assert TOKEN not in said.decode()
+
+
+async def test_it_records_what_it_decides(world: ApiServerWorld) -> None:
+    """With --record the syncs are kept until the signal; replayed, they give the status that the cluster has."""
+    world.metrics.cpu = "900m"
+    await world.create_web()
+    path = world.folder / "web.recording.jsonl.gz"
+    flags = ["--record", str(path), "--horizontal-pod-autoscaler-sync-period=200ms", "--history=memory"]
+    process = await start("--kubeconfig", str(world.folder / "kubeconfig"), *flags)
+    await eventually(lambda: world.replicas() == 2, START_LIMIT_S)
+    process.send_signal(signal.SIGTERM)
+    _, said = await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    assert process.returncode == 0, said
+    with path.open("rb") as source:
+        decisions = list(replay.decisions(read_lines(source)))
+    assert [line.replicas for line in decisions if line.replicas] == [2]
+    assert msgspec.json.decode(msgspec.json.encode(decisions[-1].status)) == world.hpa()["status"]
 
 
 async def test_an_unreachable_server(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 FLUSH_PERIOD_S = 1.0
 RETRY_PERIOD_S = 60.0
 WAITING_MAX = 4096
+CHUNK_BYTES = 256 * 1024
 
 
 class FileRecording:
@@ -88,17 +89,25 @@ class FileRecording:
                 if self._failed_at_s is not None and not self._recovers():
                     self.lines_lost += len(batch)
                     return
-                for what in batch:
-                    self._write_one(what)
+                self._write_chunks(batch)
                 self._file.flush()
                 self.lines_written += len(batch)
             except OSError as error:
                 self._fail(error, len(batch))
 
-    def _write_one(self, what: Sync | End) -> None:
-        if self._file.is_full:
-            self._begin()
-        self._file.write(self._lines.of(what))
+    def _write_chunks(self, batch: list[Sync | End]) -> None:
+        """Write it in large pieces: compressing lets the event loop run, and getting back takes milliseconds."""
+        chunk: list[bytes] = []
+        size_bytes = 0
+        for what in batch:
+            if not chunk and self._file.is_full:
+                self._begin()
+            chunk.append(line := self._lines.of(what))
+            size_bytes += len(line)
+            if size_bytes >= CHUNK_BYTES:
+                self._file.write(b"".join(chunk))
+                chunk, size_bytes = [], 0
+        self._file.write(b"".join(chunk))
 
     def _begin(self) -> None:
         self._file.begin()
