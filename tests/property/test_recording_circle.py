@@ -27,6 +27,7 @@ OTHER_RULES: tuple[dict[str, Any], ...] = (
     {"algorithm": "v1.1", "downscale_delay_ns": 45 * NANOSECONDS, "upscale_delay_ns": 20 * NANOSECONDS},
     {"upscale_delay_ns": 40 * NANOSECONDS},
     {"emulate": "1.38"},
+    {"history_namespace": "kube-system"},
 )
 BEHAVIOR = {
     "scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 30}]},
@@ -146,7 +147,7 @@ async def test_a_recording_replays_exactly(seed: int, tmp_path: Path) -> None:
     assert _replayed(file.path) == [_row(decision, decision.trace) for decision in taken]
 
 
-@pytest.mark.parametrize("flags", OTHER_RULES, ids=["v1.1", "a cooldown", "1.38"])
+@pytest.mark.parametrize("flags", OTHER_RULES, ids=["v1.1", "a cooldown", "1.38", "kept histories"])
 async def test_other_rules_are_recorded(flags: dict[str, Any], tmp_path: Path) -> None:
     """The header says which algorithm, which cooldowns and which version decided."""
     file = _file(tmp_path, **flags)

@@ -162,4 +162,5 @@ def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 raise OSError(f"broken gzip data: {error}") from None
             packed = unpacker.unused_data or unpacker.unconsumed_tail
     if not unpacker.eof:
+        yield unpacker.flush()
         raise EOFError("the gzip data ends too early")

@@ -3,9 +3,9 @@
 `find` and `keep` work on what is in memory, but for the first look at each ConfigMap; `run` writes beside the work.
 
 1. Nothing is written over what has not been read.
-2. A change that a rescale made is written within about 10 s, any other within a minute, and nothing is written while
-   nothing changes but the instants of recommendations that every sync renews. Changes of all autoscalers of a ConfigMap
-   are one request.
+2. A change that a rescale made, and the first record of an autoscaler, is written within about 10 s, any other within a
+   minute, and nothing is written while nothing changes but the instants of recommendations that every sync renews.
+   Changes of all autoscalers of a ConfigMap are one request.
 3. What cannot be read or written is said once in the log, and tried again; meanwhile the memory serves, as upstream's.
 4. Records that make no sense are ignored with a warning, and those of another object of the same name are not used.
 5. Records of autoscalers that nobody asks for go when no window can reach them any more.
@@ -109,9 +109,10 @@ class ConfigMapArchive:
         """Have it written in time; only after `find` told what there was."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
+            is_new = key not in found.latest
             found.latest[key] = latest
             found.touched.add(key)
-            found.is_urgent = found.is_urgent or is_urgent
+            found.is_urgent = found.is_urgent or is_urgent or is_new
 
     def forget(self, key: Key) -> None:
         """The autoscaler is gone."""
