@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller import history_maps
+from podscaler.controller import config_map_archive, history_maps
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, refusal
 
@@ -292,3 +292,23 @@ async def test_a_write_that_fails_is_made_up_for(world: World, caplog: pytest.Lo
     await world.seconds_until(1)
     assert world.clock.monotonic_s() >= 390
     assert caplog.text.count("histories are kept in memory only: no disk") == 1
+
+
+async def test_a_full_config_map(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Records that have no room go, rather than stay as they were; that is said once, and the memory serves."""
+    world = World(history_namespace="kube-system")
+    world.add_web(cpu="500m", replicas=5)
+    await world.start()
+    await world.advance(70)
+    before = list(world.cluster.config_maps["podscaler-history-03"]["data"])
+    monkeypatch.setattr(config_map_archive, "MAP_MAX_BYTES", 100)
+    world.use("900m")
+    await world.advance(120)
+    after = world.cluster.config_maps["podscaler-history-03"]["data"]
+    assert (before, after, world.replicas(), caplog.text.count("podscaler-history-03 is full")) == (
+        ["shop.web"],
+        {},
+        9,
+        1,
+    )
+    await world.close()

@@ -54,6 +54,7 @@ class _Map:
         gone: data keys to be removed.
         is_urgent: whether a change must not wait.
         written_at_s: when the last change was written, or failed to be.
+        is_full: whether a record ever had no room.
     """
 
     name: str
@@ -65,6 +66,7 @@ class _Map:
     gone: set[str] = field(default_factory=set)
     is_urgent: bool = False
     written_at_s: float = 0.0
+    is_full: bool = False
 
 
 class ConfigMapArchive:
@@ -131,7 +133,7 @@ class ConfigMapArchive:
 
     async def close(self) -> None:
         """Write everything as it is now, the instants that syncs renewed too, and say that this is all."""
-        if all([await self._save(each, exactly=True) for each in list(self._loaded.values())]):
+        if all(await asyncio.gather(*(self._save(each, exactly=True) for each in self._loaded.values()))):
             await self._beat(ended=True)
 
     async def _tick(self) -> None:
@@ -210,18 +212,20 @@ class ConfigMapArchive:
         return changed
 
     def _entries(self, found: _Map, gone: set[str], records: Mapping[Key, Record]) -> dict[str, str | None]:
-        """The entries to change, without those that would make the ConfigMap too large."""
+        """The entries to change; those that would make the ConfigMap too large go, rather than stay as they were."""
         entries: dict[str, str | None] = dict.fromkeys(gone)
         texts = {history_record.data_key(key): history_record.encode(record) for key, record in records.items()}
         changing = entries.keys() | texts.keys()
         total_bytes = sum(size for data_key, size in found.sizes_bytes.items() if data_key not in changing)
         for data_key, text in texts.items():
             size_bytes = len(data_key) + len(text)
-            if total_bytes + size_bytes > MAP_MAX_BYTES:
-                self._say(found.name, StatusError(f"the ConfigMap {found.name} is full", code=0))
+            if total_bytes + size_bytes <= MAP_MAX_BYTES:
+                total_bytes += size_bytes
+                entries[data_key] = text
                 continue
-            total_bytes += size_bytes
-            entries[data_key] = text
+            self._say_full(found)
+            if data_key in found.sizes_bytes:
+                entries[data_key] = None
         return entries
 
     def _record(self, latest: Latest) -> Record:
@@ -264,6 +268,11 @@ class ConfigMapArchive:
         self._failing[name] = str(error)
         log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if error.code == 403 else "")
 
+    def _say_full(self, found: _Map) -> None:
+        if not found.is_full:
+            log.warning("the ConfigMap %s is full; the histories of some autoscalers end with the process", found.name)
+        found.is_full = True
+
     def _hint(self) -> str:
         verbs = "get, patch and create"
         return f' (grant {verbs} on "configmaps" in the namespace {self._maps.namespace}, or use --history=memory)'
@@ -290,5 +299,8 @@ def _note(found: _Map, entries: Mapping[str, str | None], records: Mapping[Key, 
         else:
             found.sizes_bytes[data_key] = len(data_key) + len(text)
     for key, record in records.items():
-        if key in found.latest and history_record.data_key(key) in entries:
+        is_written = entries.get(history_record.data_key(key)) is not None
+        if is_written and key in found.latest:
             found.kept[key] = record
+        elif not is_written:
+            found.kept.pop(key, None)
