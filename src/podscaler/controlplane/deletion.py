@@ -9,7 +9,7 @@
    that. Without a grace period left, or in a kind that has none, the object goes at once,
 4. unless something holds it: then it stays, marked, until the last finalizer is removed.
 
-Source: the API conventions on deletion, finalizers and propagation; ../shared/golden/update-hpa.jsonl (delete-*).
+Source: the API conventions on deletion, finalizers and propagation; the captures `delete-*`.
 """
 
 from dataclasses import dataclass

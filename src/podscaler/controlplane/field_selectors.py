@@ -1,6 +1,6 @@
 """Field selectors: `status.phase=Running,spec.nodeName!=n1` as requirements.
 
-Called by `selecting`. Source: k8s.io/apimachinery/pkg/fields (documented syntax), ../shared/golden/lists-watch.jsonl.
+Called by `selecting`. Source: k8s.io/apimachinery/pkg/fields (documented syntax), the captures `field-selector-*`.
 """
 
 from collections.abc import Collection, Mapping

@@ -3,7 +3,7 @@
 `Objects.list` calls it. A page at an older revision is today's table with the log's changes since then undone, so pages
 of one list fit together however much is written between them, as long as the log reaches back.
 
-Source: the API conventions on resourceVersion, limit and continue; ../shared/golden/lists-watch.jsonl.
+Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
 """
 
 import base64

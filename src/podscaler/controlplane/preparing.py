@@ -3,7 +3,7 @@
 `Objects` calls it inside a transaction. Functions change the new object in place; the kind's own rules come from its
 `Strategy`. Server-side apply and managedFields will hook in here: until then managedFields are dropped.
 
-Source: spec/api.md 2.7 and 3; the API conventions on metadata; ../shared/golden/update-hpa.jsonl.
+Source: spec/api.md 2.7 and 3; the API conventions on metadata; tests/conformance/golden/update-hpa.jsonl.
 """
 
 from podscaler.api import canonical, schema

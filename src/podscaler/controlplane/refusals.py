@@ -1,7 +1,7 @@
 """The refusals of the API server, in upstream's words.
 
 Called by everything in `controlplane` that refuses a request; each function returns the StatusError to raise.
-Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), ../shared/golden (errors, update-hpa, lists-watch).
+Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), tests/conformance/golden.
 """
 
 from typing import Any

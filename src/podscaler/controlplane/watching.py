@@ -6,7 +6,7 @@ A subscription is a place in the shared log, not a queue: a commit only wakes th
 same events. So nothing can be lost or doubled between list and watch, a slow watcher holds no memory, and one that
 falls behind the log is told so (410) instead of slowing the others.
 
-Source: the API conventions on watch; ../shared/golden/lists-watch.jsonl.
+Source: the API conventions on watch; tests/conformance/golden/lists-watch.jsonl.
 """
 
 import asyncio
