@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 
 from podscaler.api.resources import Object
-from podscaler.api.selectors import SelectorError
 from podscaler.clock import NANOSECONDS, Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
@@ -27,6 +26,7 @@ from podscaler.controlplane.workloads import (
     selection,
 )
 from podscaler.controlplane.workloads.daemonset_planning import Facts, Plan
+from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Backoff, Watched
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.errors import StatusError
@@ -48,26 +48,23 @@ class DaemonSets:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._selecting = selection.Selecting()
-        self._orphans = selection.Orphans()
+        self._keeping = Keeping(registry, keepers=DAEMON_SETS, kind="DaemonSet", kept=PODS)
         self._nodes: dict[str, Object] = {}
         self._restarts: dict[Key, dict[str, int]] = {}
         self._backoff: Backoff[Key] = Backoff(FIRST_RESTART_S, LONGEST_RESTART_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """DaemonSets, the pods that they own or may adopt, and nodes."""
-        return [Watched(DAEMON_SETS, self._of_set), Watched(PODS, self._of_pod), Watched(NODES, self._of_node)]
+        return [
+            Watched(DAEMON_SETS, self._keeping.of_keeper),
+            Watched(PODS, self._keeping.of_kept),
+            Watched(NODES, self._of_node),
+        ]
 
     def prime(self) -> Iterable[Key]:
         """Rebuild the indexes."""
-        self._selecting.clear()
-        self._orphans.clear()
-        for pod in self._registry.list(PODS):
-            self._orphans.note(Change("ADDED", pod))
         self._nodes = {node["metadata"]["name"]: daemonset_nodes.facets(node) for node in self._registry.list(NODES)}
-        for daemon_set in self._registry.list(DAEMON_SETS):
-            self._note(daemon_set)
-        return list(self._selecting.keys())
+        return self._keeping.prime()
 
     async def sync(self, key: Key) -> float | None:
         """One step towards the wanted pods, then the status; see the module."""
@@ -98,38 +95,18 @@ class DaemonSets:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: each pod that could not be created or deleted has had its event."""
 
-    def _of_set(self, change: Change) -> Iterable[Key]:
-        if change.type == "DELETED":
-            self._selecting.drop(change.object)
-        else:
-            self._note(change.object)
-        return [selection.key_of(change.object)]
-
-    def _note(self, daemon_set: Object) -> None:
-        try:
-            self._selecting.put(daemon_set, selection.object_selector(daemon_set))
-        except SelectorError:
-            self._selecting.drop(daemon_set)
-
-    def _of_pod(self, change: Change) -> Iterable[Key]:
-        self._orphans.note(change)
-        owner = ownership.controller_of(change.object)
-        if owner is None:
-            return [] if change.type == "DELETED" else self._selecting.matching(change.object)
-        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == "DaemonSet" else []
-
     def _of_node(self, change: Change) -> Iterable[Key]:
         """All keys, but only for what decides about pods: nodes write their status every few seconds."""
         name = change.object["metadata"]["name"]
         before = self._nodes.pop(name, None)
         if change.type != "DELETED":
             self._nodes[name] = daemonset_nodes.facets(change.object)
-        return [] if before == self._nodes.get(name) else list(self._selecting.keys())
+        return [] if before == self._nodes.get(name) else self._keeping.keys()
 
     async def _observe(self, daemon_set: Object) -> tuple[Facts, Object]:
         """What there is after adopting and releasing pods, and the revision to run."""
         selector = selection.object_selector(daemon_set)
-        orphans = self._orphans.matching(daemon_set["metadata"]["namespace"], selector)
+        orphans = self._keeping.orphans(daemon_set["metadata"]["namespace"], selector)
         owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
         history = controller_revisions.owned(self._registry, daemon_set)
         revision = await controller_revisions.newest(self._registry, daemon_set, history)

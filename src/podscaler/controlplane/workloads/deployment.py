@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from podscaler.api.resources import Object
-from podscaler.api.selectors import SelectorError
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
@@ -27,6 +26,7 @@ from podscaler.controlplane.workloads import (
     selection,
     templates,
 )
+from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.rollout import Plan
 from podscaler.controlplane.workloads.selection import Key
@@ -46,26 +46,19 @@ class Deployments:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._selecting = selection.Selecting()
-        self._orphans = selection.Orphans()
+        self._keeping = Keeping(registry, keepers=DEPLOYMENTS, kind="Deployment", kept=REPLICA_SETS)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Deployments, their ReplicaSets, and pods that end (a Recreate waits for that)."""
         return [
-            Watched(DEPLOYMENTS, self._of_deployment),
-            Watched(REPLICA_SETS, self._of_replica_set),
+            Watched(DEPLOYMENTS, self._keeping.of_keeper),
+            Watched(REPLICA_SETS, self._keeping.of_kept),
             Watched(PODS, self._of_pod),
         ]
 
     def prime(self) -> Iterable[Key]:
         """Rebuild the indexes."""
-        self._selecting.clear()
-        self._orphans.clear()
-        for replica_set in self._registry.list(REPLICA_SETS):
-            self._orphans.note(Change("ADDED", replica_set))
-        for deployment in self._registry.list(DEPLOYMENTS):
-            self._note(deployment)
-        return list(self._selecting.keys())
+        return self._keeping.prime()
 
     async def sync(self, key: Key) -> float | None:
         """One step of the rollout; see the module."""
@@ -77,7 +70,7 @@ class Deployments:
             message = "This deployment is selecting all pods. A non-empty selector is required."
             self._events.event(deployment, "Warning", "SelectingAll", message)
             return None
-        orphans = self._orphans.matching(key[0], selector)
+        orphans = self._keeping.orphans(key[0], selector)
         sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
         before: Object = deployment.get("status") or {}
         plan = planning.plan(
@@ -90,26 +83,6 @@ class Deployments:
 
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: a ReplicaSet that cannot be created has had its event and condition."""
-
-    def _of_deployment(self, change: Change) -> Iterable[Key]:
-        if change.type == "DELETED":
-            self._selecting.drop(change.object)
-        else:
-            self._note(change.object)
-        return [selection.key_of(change.object)]
-
-    def _note(self, deployment: Object) -> None:
-        try:
-            self._selecting.put(deployment, selection.object_selector(deployment))
-        except SelectorError:
-            self._selecting.drop(deployment)
-
-    def _of_replica_set(self, change: Change) -> Iterable[Key]:
-        self._orphans.note(change)
-        owner = ownership.controller_of(change.object)
-        if owner is None:
-            return [] if change.type == "DELETED" else self._selecting.matching(change.object)
-        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == "Deployment" else []
 
     def _of_pod(self, change: Change) -> Iterable[Key]:
         owner = ownership.controller_of(change.object)

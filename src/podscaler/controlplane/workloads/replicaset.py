@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from podscaler.api.resources import Object
-from podscaler.api.selectors import Selector, SelectorError
+from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.workloads import (
     batches,
     claims,
@@ -29,6 +29,7 @@ from podscaler.controlplane.workloads import (
     selection,
     templates,
 )
+from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.replicaset_status import Failure
 from podscaler.controlplane.workloads.selection import Key
@@ -78,23 +79,21 @@ class ReplicaSets:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._selecting = selection.Selecting()
-        self._orphans = selection.Orphans()
+        self._keeping = Keeping(
+            registry, keepers=species.resource, kind=species.kind, kept=PODS, selector=species.selector
+        )
         self._sizes: dict[Key, int] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
         """ReplicaSets, and the pods that they own or may adopt."""
-        return [Watched(self._species.resource, self._of_replica_set), Watched(PODS, self._of_pod, self._settle_s)]
+        return [
+            Watched(self._species.resource, self._keeping.of_keeper),
+            Watched(PODS, self._keeping.of_kept, self._settle_s),
+        ]
 
     def prime(self) -> Iterable[Key]:
         """Rebuild the indexes."""
-        self._selecting.clear()
-        self._orphans.clear()
-        for pod in self._registry.list(PODS):
-            self._orphans.note(Change("ADDED", pod))
-        for replica_set in self._registry.list(self._species.resource):
-            self._note(replica_set)
-        return list(self._selecting.keys())
+        return self._keeping.prime()
 
     async def sync(self, key: Key) -> float | None:
         """Create or delete pods and write the status; see the module."""
@@ -103,7 +102,7 @@ class ReplicaSets:
             self._sizes.pop(key, None)
             return None
         selector = self._species.selector(replica_set)
-        orphans = self._orphans.matching(key[0], selector)
+        orphans = self._keeping.orphans(key[0], selector)
         owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
         self._sizes[key] = len(owned)
         error = None
@@ -117,26 +116,6 @@ class ReplicaSets:
 
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: each pod that could not be created or deleted has had its event."""
-
-    def _of_replica_set(self, change: Change) -> Iterable[Key]:
-        if change.type == "DELETED":
-            self._selecting.drop(change.object)
-        else:
-            self._note(change.object)
-        return [selection.key_of(change.object)]
-
-    def _note(self, replica_set: Object) -> None:
-        try:
-            self._selecting.put(replica_set, self._species.selector(replica_set))
-        except SelectorError:
-            self._selecting.drop(replica_set)
-
-    def _of_pod(self, change: Change) -> Iterable[Key]:
-        self._orphans.note(change)
-        owner = ownership.controller_of(change.object)
-        if owner is None:
-            return [] if change.type == "DELETED" else self._selecting.matching(change.object)
-        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == self._species.kind else []
 
     def _settle_s(self, key: Key) -> float:
         return min(self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from podscaler.api.resources import Object
-from podscaler.api.selectors import SelectorError
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.workloads import (
     batches,
     claims,
@@ -28,6 +27,7 @@ from podscaler.controlplane.workloads import (
     statefulset_pods,
     statefulset_status,
 )
+from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.controlplane.workloads.statefulset_planning import Facts, Plan
@@ -51,23 +51,16 @@ class StatefulSets:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._selecting = selection.Selecting()
-        self._orphans = selection.Orphans()
+        self._keeping = Keeping(registry, keepers=STATEFUL_SETS, kind="StatefulSet", kept=PODS)
         self._sizes: dict[Key, int] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
         """StatefulSets, and the pods that they own or may adopt."""
-        return [Watched(STATEFUL_SETS, self._of_set), Watched(PODS, self._of_pod, self._settle_s)]
+        return [Watched(STATEFUL_SETS, self._keeping.of_keeper), Watched(PODS, self._keeping.of_kept, self._settle_s)]
 
     def prime(self) -> Iterable[Key]:
         """Rebuild the indexes."""
-        self._selecting.clear()
-        self._orphans.clear()
-        for pod in self._registry.list(PODS):
-            self._orphans.note(Change("ADDED", pod))
-        for stateful_set in self._registry.list(STATEFUL_SETS):
-            self._note(stateful_set)
-        return list(self._selecting.keys())
+        return self._keeping.prime()
 
     async def sync(self, key: Key) -> float | None:
         """One step towards the wanted pods, then the status; see the module."""
@@ -95,33 +88,13 @@ class StatefulSets:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: each pod that could not be created or deleted has had its event."""
 
-    def _of_set(self, change: Change) -> Iterable[Key]:
-        if change.type == "DELETED":
-            self._selecting.drop(change.object)
-        else:
-            self._note(change.object)
-        return [selection.key_of(change.object)]
-
-    def _note(self, stateful_set: Object) -> None:
-        try:
-            self._selecting.put(stateful_set, selection.object_selector(stateful_set))
-        except SelectorError:
-            self._selecting.drop(stateful_set)
-
-    def _of_pod(self, change: Change) -> Iterable[Key]:
-        self._orphans.note(change)
-        owner = ownership.controller_of(change.object)
-        if owner is None:
-            return [] if change.type == "DELETED" else self._selecting.matching(change.object)
-        return [(selection.key_of(change.object)[0], owner["name"])] if owner["kind"] == "StatefulSet" else []
-
     def _settle_s(self, key: Key) -> float:
         return min(self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)
 
     async def _facts(self, stateful_set: Object) -> Facts:
         """What there is after adopting and releasing pods and keeping the history."""
         selector = selection.object_selector(stateful_set)
-        found = self._orphans.matching(stateful_set["metadata"]["namespace"], selector)
+        found = self._keeping.orphans(stateful_set["metadata"]["namespace"], selector)
         orphans = [name for name in found if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
         members = [await self._with_identity(stateful_set, pod) for pod in self._members(stateful_set, owned)]
