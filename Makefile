@@ -37,7 +37,7 @@ bench: $(READY) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks
 
 e2e: $(READY) ## the end-to-end tests alone
-	$(BIN)/python -m pytest -m e2e tests/e2e
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
 
 lock: ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock

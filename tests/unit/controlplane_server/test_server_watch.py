@@ -209,7 +209,7 @@ async def test_stopping_ends_watches_in_good_order(server: Running) -> None:
         assert await asyncio.wait_for(answer.content.read(), 10) == b""
 
 
-async def test_many_watchers(server: Running) -> None:
+async def test_many_watchers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of watchers all get an event, which is encoded once."""
     encoded = 0
     original = streams._Frames._encode
@@ -219,14 +219,13 @@ async def test_many_watchers(server: Running) -> None:
         encoded += 1
         return original(frames, notice)
 
-    streams._Frames._encode = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(streams._Frames, "_encode", counted)
     answers = [await watch(server) for _ in range(200)]
     await until(lambda: waiting(server) == 200)
     await server.create(CONFIG_MAPS, config_map("a"))
     events = [await next_event(answer) for answer in answers]
     for answer in answers:
         answer.close()
-    streams._Frames._encode = original  # type: ignore[method-assign]
     assert ({named(event) for event in events}, encoded) == ({("ADDED", "a")}, 1)
 
 
