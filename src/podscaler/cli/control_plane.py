@@ -12,29 +12,27 @@ from pathlib import Path
 
 from podscaler import supervision
 from podscaler.api import catalog
-from podscaler.api.kinds import hpa_removed
+from podscaler.api.kinds import hpa_removed, metrics
 from podscaler.api.resources import Resource
 from podscaler.cli import recording
+from podscaler.cli.machine import Machine
 from podscaler.clock import Clock
 from podscaler.controller import loop
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
-from podscaler.controlplane.access import certificates, kubeconfig, secret_files, tokens
+from podscaler.controlplane.access import certificates, kubeconfig, secret_files, token_file, tokens
 from podscaler.controlplane.access.certificates import Certificates
-from podscaler.controlplane.access.users import ADMIN
+from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.cluster import manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.metric_values.apis import MetricValues
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
-from podscaler.controlplane.runtime.node_agent import NodeAgent
-from podscaler.controlplane.runtime.settings import RuntimeSettings
-from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.server.app import NOBODY, ApiServer, Neighbours
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store
-from podscaler.controlplane.usage.sampler import Sampler
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import locate
 
@@ -53,6 +51,10 @@ class UpSettings:
         autoscaler: the controller's settings; None runs without it.
         record: where the autoscaler's syncs are recorded, if anywhere.
         serve_removed_apis: whether versions that upstream no longer serves are served.
+        api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
+        workload_controllers: whether ours run; another controller manager does their work otherwise.
+        metrics_api: whether metrics.k8s.io is served.
+        token_file: further users and their tokens, if any.
     """
 
     data_dir: Path
@@ -62,20 +64,35 @@ class UpSettings:
     autoscaler: Settings | None
     record: RecordFile | None = None
     serve_removed_apis: bool = False
+    api_only: bool = False
+    workload_controllers: bool = True
+    metrics_api: bool = True
+    token_file: Path | None = None
 
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are served."""
-        return hpa_removed.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
+        found = hpa_removed.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
+        if not self.metrics_api:
+            return metrics.left_out_of(found)
+        return metrics.stored_among(found) if self.api_only else found
+
+    @property
+    def controllers(self) -> frozenset[str]:
+        """The controllers of ours that run."""
+        if self.api_only:
+            return manager.API_SERVER
+        return manager.ALL if self.workload_controllers else manager.ALL - manager.WORKLOADS
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """Certificates and the admin's token, as read from or written to the data directory."""
+    """Certificates and the admin's token, as read from or written to the data directory, and further users by token."""
 
     certificates: Certificates
     token: str
     last_port: int
+    users: dict[str, User]
 
 
 class ControlPlane:
@@ -117,7 +134,7 @@ class ControlPlane:
         data_dir = self._settings.data_dir
         store = await open_store(data_dir, self._clock)
         self._exit.push_async_callback(store.close)
-        access = await asyncio.to_thread(_read_access, data_dir, self._clock.now_ns())
+        access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns())
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
@@ -128,27 +145,21 @@ class ControlPlane:
         cluster_ips.prime()
         objects.give("services", cluster_ips.give)
 
-        node = NodeAgent(registry, RuntimeSettings(data_dir / "node"), self._clock, addresses=block)
-        sampler = self._make_sampler(registry, node)
-        metrics = MetricValues(registry, self._resources, sampler.running_pods, self._clock)
-        neighbours = Neighbours(
-            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
-            logs=node.logs,
-            metrics=metrics,
-        )
-        server = self._make_server(objects, access, neighbours)
+        machine = None if self._settings.api_only else self._make_machine(registry, block)
+        server = self._make_server(objects, access, machine.neighbours if machine is not None else NOBODY)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
         facts = ClusterFacts(self._resources, cluster_ips, access.certificates.authority_pem.decode(), (HOST, port))
-        self._exit.push_async_callback(node.stop)
+        controllers = Controllers(registry, self._clock, facts, enabled=self._settings.controllers)
+        if machine is not None:
+            self._exit.push_async_callback(machine.stop)
         self._exit.push_async_callback(self._end_parts)
-        self._begin("node", node.run)
-        self._begin("controllers", Controllers(registry, self._clock, facts).run)
-        self._begin("metrics", sampler.run)
-        self._begin("metric values", metrics.run)
+        for name, part in (machine.parts if machine is not None else {}).items():
+            self._begin(name, part)
+        self._begin("controllers", controllers.run)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", self._autoscaler(self._settings.autoscaler, kept))
 
@@ -160,20 +171,21 @@ class ControlPlane:
         except UsageError:  # somebody else has the port of the last run by now: any other will do
             return await server.start(HOST, 0)
 
-    def _make_sampler(self, registry: LocalRegistry, node: NodeAgent) -> Sampler:
-        return Sampler(
+    def _make_machine(self, registry: LocalRegistry, block: addresses.AddressBlock) -> Machine:
+        return Machine(
             registry,
-            node.running_containers,
-            clock=self._clock,
-            node_name=lambda: node.node_name,
-            resolution_s=self._settings.metric_resolution_s,
+            self._resources,
+            self._clock,
+            addresses=block,
+            folder=self._settings.data_dir / "node",
+            metric_resolution_s=self._settings.metric_resolution_s,
         )
 
     def _make_server(self, objects: Objects, access: _Access, neighbours: Neighbours) -> ApiServer:
         return ApiServer(
             objects,
             self._resources,
-            authenticator=tokens.Authenticator({access.token: ADMIN}),
+            authenticator=tokens.Authenticator({**access.users, access.token: ADMIN}),
             tls=access.certificates.server_context(),
             clock=self._clock,
             neighbours=neighbours,
@@ -195,9 +207,11 @@ class ControlPlane:
         await asyncio.gather(*self._parts, return_exceptions=True)
 
 
-def _read_access(data_dir: Path, now_ns: int) -> _Access:
+def _read_access(settings: UpSettings, now_ns: int) -> _Access:
+    data_dir = settings.data_dir
     made = certificates.ensure(data_dir / "certificates", now_ns=now_ns)
-    return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"))
+    users = token_file.read(settings.token_file) if settings.token_file is not None else {}
+    return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"), users)
 
 
 def _read_port(path: Path) -> int:

@@ -45,7 +45,20 @@ def default_data_dir() -> Path:
     show_default=True,
     help="how often CPU and memory are read",
 )
+@click.option("--api-only", is_flag=True, help="run the API server alone, in which metrics are objects like others")
 @click.option("--without-autoscaler", is_flag=True, help="leave autoscaling to another controller")
+@click.option(
+    "--without-workload-controllers",
+    is_flag=True,
+    help="leave workloads, garbage collection and namespaces' ends to another controller manager",
+)
+@click.option("--without-metrics-api", is_flag=True, help="do not serve metrics.k8s.io")
+@click.option(
+    "--token-auth-file",
+    type=click.Path(path_type=Path),
+    default=None,
+    help='further users, one a line: token,name,uid,"group,group"',
+)
 @click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
 @click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything")
@@ -74,8 +87,9 @@ def command(
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:
         raise UsageError(f"--{METRIC_RESOLUTION} must be at least 100ms")
+    without_autoscaler = without_autoscaler or options["api_only"]
     if without_autoscaler and options["record"] is not None:
-        raise UsageError("--record needs the autoscaler, which --without-autoscaler leaves out")
+        raise UsageError("--record needs the autoscaler, which is left out")
     folder = (data_dir or default_data_dir()).expanduser().absolute()
     wanted = UpSettings(
         data_dir=folder,
@@ -85,6 +99,10 @@ def command(
         autoscaler=None if without_autoscaler else autoscaler,
         record=recording.record_file(options, autoscaler),
         serve_removed_apis=_serves_removed_apis(options),
+        api_only=options["api_only"],
+        workload_controllers=not options["without_workload_controllers"],
+        metrics_api=not options["without_metrics_api"],
+        token_file=options["token_auth_file"],
     )
     run = _loop_runner()
     run(_up(wanted))

@@ -1,10 +1,14 @@
-"""The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored.
+"""The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored, where a node measures.
 
 The objects come from the sampler of the node. Storage version here is the form in which they are handed over: v1beta1.
+An API server without a node may keep them like other objects instead (`stored_among`): whoever plays the node in a
+test creates them.
 
 Source: the resource metrics API; what metrics-server's tables show.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from podscaler.api import printing
@@ -67,3 +71,15 @@ NODE_METRICS = Resource(
     stored=False,
     printer=_printer("node"),
 )
+
+GROUP = POD_METRICS.group
+
+
+def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The records, with those of metrics as kinds whose objects clients create and the server keeps."""
+    return tuple(replace(one, stored=True) if one.group == GROUP else one for one in resources)
+
+
+def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The records without those of metrics."""
+    return tuple(one for one in resources if one.group != GROUP)

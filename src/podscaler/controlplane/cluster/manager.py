@@ -63,6 +63,8 @@ WORKLOADS = frozenset(
     }
 )
 """What `--without-workload-controllers` leaves to another controller manager."""
+API_SERVER = frozenset({"event-expiry", "kubernetes-service-controller", "service-address-controller"})
+"""What upstream's API server does itself, without any controller manager."""
 _WORKERS = {"generic-garbage-collector": 20, "event-expiry": 1, "pod-garbage-collector": 1}
 _USUAL_WORKERS = 5
 

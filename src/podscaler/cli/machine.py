@@ -1,0 +1,69 @@
+"""The machine as a node: pods as processes, what they use, and the metrics that clients ask for.
+
+Made by `control_plane` for every `up` but one with the API server alone.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from podscaler.api.resources import Resource
+from podscaler.clock import Clock
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.metric_values.apis import MetricValues
+from podscaler.controlplane.runtime.addresses import AddressBlock
+from podscaler.controlplane.runtime.node_agent import NodeAgent
+from podscaler.controlplane.runtime.settings import RuntimeSettings
+from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.usage.sampler import Sampler
+
+
+class Machine:
+    """See the module.
+
+    Args:
+        registry: the objects.
+        resources: the kinds that are served.
+        clock: everybody's.
+        addresses: for pods.
+        folder: where the node keeps what pods need.
+        metric_resolution_s: seconds between readings of CPU and memory.
+    """
+
+    def __init__(
+        self,
+        registry: LocalRegistry,
+        resources: tuple[Resource, ...],
+        clock: Clock,
+        *,
+        addresses: AddressBlock,
+        folder: Path,
+        metric_resolution_s: float,
+    ) -> None:
+        self._node = NodeAgent(registry, RuntimeSettings(folder), clock, addresses=addresses)
+        self._sampler = Sampler(
+            registry,
+            self._node.running_containers,
+            clock=clock,
+            node_name=lambda: self._node.node_name,
+            resolution_s=metric_resolution_s,
+        )
+        self._metrics = MetricValues(registry, resources, self._sampler.running_pods, clock)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What the API server shows of it."""
+        sampler = self._sampler
+        return Neighbours(
+            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+            logs=self._node.logs,
+            metrics=self._metrics,
+        )
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """What runs until it is cancelled, by name."""
+        return {"node": self._node.run, "metrics": self._sampler.run, "metric values": self._metrics.run}
+
+    async def stop(self) -> None:
+        """End every process that was started; after the parts have ended."""
+        await self._node.stop()
