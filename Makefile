@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check bench e2e clean
+.PHONY: help setup lock demo test check bench e2e assets clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench: $(READY) ## the benchmarks, as tables
 
 e2e: $(READY) ## the end-to-end tests alone
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
+
+assets: ## build etcd, the real control plane, kubectl and client-go's informers once into a cache (needs Go; minutes)
+	$(PYTHON) tools/build_assets.py
 
 lock: ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock

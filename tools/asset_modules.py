@@ -1,0 +1,111 @@
+"""Which programs `make assets` builds, from which Go module, into which folder of the cache.
+
+`build_assets` builds them; tests and benchmarks ask `find_program` and do without what is not there. A folder of the
+cache is complete or absent, and is named for everything that goes into it, so that a change of versions is built anew.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+KUBERNETES_VERSION = "v1.37.0"
+KUBERNETES_RELEASED_AT = "2026-08-26T10:44:20Z"
+INSTEAD_VARIABLE = "KUBEBUILDER_ASSETS"
+_SOURCES = Path(__file__).resolve().parent.parent / "assets"
+
+
+@dataclass(frozen=True, slots=True)
+class AssetModule:
+    """A Go module of the folder `assets`.
+
+    Attributes:
+        name: of its folder.
+        programs: name of each program -> the package that it is built from.
+        stamps: variables of packages -> the text that the linker gives them.
+        replaceable: whether KUBEBUILDER_ASSETS may name a folder with these programs.
+    """
+
+    name: str
+    programs: Mapping[str, str]
+    stamps: Mapping[str, str]
+    replaceable: bool = False
+
+    @property
+    def source(self) -> Path:
+        """The folder with its go.mod."""
+        return _SOURCES / self.name
+
+    @property
+    def linker_flags(self) -> str:
+        """What `go build -ldflags` is given."""
+        return " ".join(["-s", "-w", *(f"-X {variable}={text}" for variable, text in self.stamps.items())])
+
+    @property
+    def folder(self) -> Path:
+        """Where its programs are, or will be once they are built."""
+        instead = os.environ.get(INSTEAD_VARIABLE)
+        return Path(instead) if self.replaceable and instead else cache() / self._fingerprint() / "bin"
+
+    def is_built(self) -> bool:
+        """Whether every program of it is there."""
+        return not self.missing()
+
+    def missing(self) -> list[str]:
+        """The programs that are not there, in their order."""
+        return [program for program in self.programs if not os.access(self.folder / program, os.X_OK)]
+
+    def _fingerprint(self) -> str:
+        content = hashlib.sha256(repr((sorted(self.programs.items()), self.linker_flags)).encode())
+        for file in sorted(_inputs(self.source)):
+            content.update(f"\0{file.name}\0".encode() + file.read_bytes())
+        return content.hexdigest()[:16]
+
+
+def _inputs(source: Path) -> Iterator[Path]:
+    yield from (source / "go.mod", source / "go.sum")
+    yield from source.glob("*.go")
+
+
+def _kubernetes_stamps() -> dict[str, str]:
+    facts = {
+        "gitVersion": KUBERNETES_VERSION,
+        "gitMajor": "1",
+        "gitMinor": KUBERNETES_VERSION.split(".")[1],
+        "gitTreeState": "archive",
+        "gitCommit": "unknown",
+        "buildDate": KUBERNETES_RELEASED_AT,
+    }
+    packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    return {f"{package}.{variable}": text for package in packages for variable, text in facts.items()}
+
+
+MODULES = (
+    AssetModule(
+        "control_plane",
+        {
+            "etcd": "go.etcd.io/etcd/server/v3",
+            "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+            "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+        },
+        _kubernetes_stamps(),
+        replaceable=True,
+    ),
+)
+
+
+def cache() -> Path:
+    """The folder under which each module has a folder for each fingerprint; it need not exist."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "podscaler" / "assets"
+
+
+def find_program(name: str) -> Path | None:
+    """The program `name`, None where `make assets` (or KUBEBUILDER_ASSETS) does not provide it."""
+    for module in MODULES:
+        if name in module.programs:
+            path = module.folder / name
+            return path if os.access(path, os.X_OK) else None
+    raise LookupError(f"no Go module of {_SOURCES} has a program {name}")
