@@ -1,13 +1,16 @@
-"""The golden transcripts of kubectl, replayed with the machine's kubectl against our server."""
+"""The golden transcripts of kubectl, replayed against our server with every kubectl that is at hand."""
 
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import asset_modules
 import pytest
 from golden_gaps import KUBECTL_GAPS
 from golden_kubectl import Metrics, Target, Transcript
@@ -17,32 +20,35 @@ from podscaler.clock import SystemClock
 from podscaler.controlplane.access import certificates, kubeconfig
 
 TRANSCRIPTS = Path(__file__).parent / "golden" / "kubectl.jsonl"
-KUBECTL = shutil.which("kubectl")
 AT_ONCE = 4
 
-pytestmark = [
-    pytest.mark.skipif(KUBECTL is None, reason="this machine has no kubectl"),
-]
+Differences = Callable[[str], dict[str, str]]
 
 
-def _version() -> str:
-    """The minor version of the machine's kubectl, empty where there is none."""
-    if KUBECTL is None:
-        return ""
-    done = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], capture_output=True, check=True)
+def _version(kubectl: str) -> str:
+    """The minor version of a kubectl, such as 1.37."""
+    done = subprocess.run([kubectl, "version", "--client", "-o", "json"], capture_output=True, check=True)
     info = json.loads(done.stdout)["clientVersion"]
     return f"{info['major']}.{info['minor'].rstrip('+')}"
 
 
-def _cases() -> dict[str, dict[str, Any]]:
-    version = _version()
+def _clients() -> dict[str, str]:
+    """The programs at hand, by version."""
+    found = (shutil.which("kubectl"), asset_modules.find_program("kubectl"))
+    return {_version(str(kubectl)): str(kubectl) for kubectl in found if kubectl is not None}
+
+
+def _cases(version: str) -> dict[str, dict[str, Any]]:
     cases = [json.loads(line) for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines()]
     return {
         case["name"]: case for case in cases if version in case["clients"] and "no-metrics" not in case.get("needs", ())
     }
 
 
-CASES = _cases()
+CLIENTS = _clients()
+CASES = {version: _cases(version) for version in CLIENTS}
+
+pytestmark = [pytest.mark.skipif(not CLIENTS, reason="this machine has no kubectl, and make assets was not run")]
 
 
 @pytest.fixture(scope="module")
@@ -58,30 +64,37 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         )
         home = folder / "home"
         kubeconfig.write(home / "config", document)
-        assert KUBECTL is not None
-        yield Target(port, made.client_context(), KUBECTL, home, metrics)
+        yield Target(port, made.client_context(), "", home, metrics)
 
 
 @pytest.fixture(scope="module")
-def differences(target: Target) -> dict[str, str]:
-    """The first difference of every case, empty for those without."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda case: Transcript(target, case).run(), CASES.values())
-        return dict(zip(CASES, found, strict=True))
+def differences(target: Target) -> Differences:
+    """For a version of kubectl, the first difference of every case, empty for those without; each replayed once."""
+
+    @cache
+    def of_version(version: str) -> dict[str, str]:
+        client = replace(target, kubectl=CLIENTS[version])
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = pool.map(lambda case: Transcript(client, case).run(), CASES[version].values())
+            return dict(zip(CASES[version], found, strict=True))
+
+    return of_version
 
 
 def _parameters() -> list[Any]:
     return [
         pytest.param(
+            version,
             name,
-            id=name,
+            id=f"{version}-{name}",
             marks=[pytest.mark.xfail(reason=KUBECTL_GAPS[name], strict=True)] if name in KUBECTL_GAPS else [],
         )
-        for name in CASES
+        for version, cases in CASES.items()
+        for name in cases
     ]
 
 
-@pytest.mark.parametrize("name", _parameters())
-def test_kubectl(name: str, differences: dict[str, str]) -> None:
+@pytest.mark.parametrize(("version", "name"), _parameters())
+def test_kubectl(version: str, name: str, differences: Differences) -> None:
     """kubectl prints and exits as it did against the captured server; a case listed as a gap must still differ."""
-    assert differences[name] == ""
+    assert differences(version)[name] == ""
