@@ -102,8 +102,9 @@ class AiohttpTransport:
 
     async def request(self, request: Request) -> Answer:
         """The answer. Raises TransportError, and UsageError where a token file never could be read."""
+        authorization = await self._config.credentials.authorization()
         answer = await self._once(request)
-        if answer.status == 401 and self._config.credentials.refused():
+        if answer.status == 401 and self._config.credentials.refused(authorization):
             answer = await self._once(request)
         return answer
 
@@ -124,7 +125,7 @@ class AiohttpTransport:
         except FAILURES as error:
             raise self._failure(request, error) from error
         if response.status == 401:
-            self._config.credentials.refused()
+            self._config.credentials.refused(await self._config.credentials.authorization())
         try:
             yield _ResponseStream(response, partial(self._failure, request))
         finally:
@@ -135,7 +136,7 @@ class AiohttpTransport:
         await self._session.close()
 
     async def _open(self, request: Request) -> aiohttp.ClientResponse:
-        headers = dict(request.headers)
+        headers = {**request.headers, **dict(self._config.headers)}
         authorization = await self._config.credentials.authorization()
         if authorization is not None:
             headers["Authorization"] = authorization

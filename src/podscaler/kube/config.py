@@ -6,7 +6,7 @@ later, except a token that others renew. Secrets do not show in its `repr`.
 
 from dataclasses import dataclass, field
 
-from podscaler.kube.credentials import Credentials, NoCredentials
+from podscaler.kube.credentials import ClientCertificates, Credentials, NoCredentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,12 @@ class Config:
         credentials: where the Authorization header comes from.
         ca_pem: the certificates that the server's must be signed by; None: the machine's own list.
         client_certificate_pem, client_key_pem: both or neither.
+        certificates: where client certificates come from that change while the program runs.
         verify: False leaves the server's certificate unchecked.
         tls_server_name: the name that the certificate must have, where it is not the host's.
-        proxy: `http://host:port` to go through.
+        proxy: the URL of what to go through (`http`, `https` or `socks5`; may hold a password).
+        compression: whether large answers may come compressed.
+        headers: sent with every request, in order (impersonation).
         namespace: the context's; `default` where it names none.
         origin: for messages: the file and context that this came from.
     """
@@ -30,8 +33,11 @@ class Config:
     ca_pem: bytes | None = field(default=None, repr=False)
     client_certificate_pem: bytes | None = field(default=None, repr=False)
     client_key_pem: bytes | None = field(default=None, repr=False)
+    certificates: ClientCertificates | None = None
     verify: bool = True
     tls_server_name: str | None = None
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
+    compression: bool = True
+    headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     origin: str = "the given configuration"

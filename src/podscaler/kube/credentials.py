@@ -1,14 +1,13 @@
 """How requests prove who sends them: providers of the Authorization header.
 
 `kube.kubeconfig` and `kube.config` choose one; `kube.transport` asks it before each request, so that a token may change
-while the program runs. Credentials that a program hands out (exec plugins) fit the same protocol. Nothing here is ever
+while the program runs. Credentials that a program hands out are in `kube.exec_plugin`. Nothing here is ever
 logged, and `repr` shows no secret.
 
 Source: client-go's transport (a token file is read again after a minute).
 """
 
 import asyncio
-import base64
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from podscaler.errors import UsageError
 log = logging.getLogger(__name__)
 
 TOKEN_FILE_PERIOD_S = 60.0
+REFUSAL_PERIOD_S = 1.0
 
 
 class Credentials(Protocol):
@@ -29,8 +29,19 @@ class Credentials(Protocol):
         """The header's value for the next request, None where requests carry none."""
         ...
 
-    def refused(self) -> bool:
-        """The server answered 401. Whether asking again may give another answer, so that one more try makes sense."""
+    def refused(self, authorization: str | None) -> bool:
+        """The server answered 401 to a request with that header.
+
+        Whether asking again may give another header, so that one more try makes sense.
+        """
+        ...
+
+
+class ClientCertificates(Protocol):
+    """Where the client certificate of new connections comes from, if it may change."""
+
+    async def pem(self) -> bytes | None:
+        """The certificate and its key, one after the other, None without one. Raises UsageError."""
         ...
 
 
@@ -42,14 +53,14 @@ class NoCredentials:
         """None."""
         return None
 
-    def refused(self) -> bool:
+    def refused(self, authorization: str | None) -> bool:
         """There is nothing to renew."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A header that never changes; see `bearer` and `basic`."""
+    """A header that never changes; see `bearer`."""
 
     value: str = field(repr=False)
 
@@ -57,7 +68,7 @@ class Header:
         """The header's value."""
         return self.value
 
-    def refused(self) -> bool:
+    def refused(self, authorization: str | None) -> bool:
         """It would be the same again."""
         return False
 
@@ -65,11 +76,6 @@ class Header:
 def bearer(token: str) -> Header:
     """The header of a bearer token."""
     return Header(f"Bearer {token}")
-
-
-def basic(username: str, password: str) -> Header:
-    """The header of a user name with a password."""
-    return Header("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
 
 
 class TokenFile:
@@ -85,6 +91,7 @@ class TokenFile:
         self._clock = clock
         self._value: str | None = None
         self._fresh_until_s = float("-inf")
+        self._read_at_s = float("-inf")
 
     async def authorization(self) -> str | None:
         """The header, at most a minute old. Raises UsageError where the file cannot be read and never could."""
@@ -92,12 +99,17 @@ class TokenFile:
             await self._read()
         return self._value
 
-    def refused(self) -> bool:
-        """Read the file again before the next request: it may hold a newer token."""
+    def refused(self, authorization: str | None) -> bool:
+        """Read the file again before the next request, at most once a second: it may hold a newer token."""
+        if authorization != self._value:
+            return True
+        if self._clock.monotonic_s() - self._read_at_s < REFUSAL_PERIOD_S:
+            return False
         self._fresh_until_s = float("-inf")
         return True
 
     async def _read(self) -> None:
+        self._read_at_s = self._clock.monotonic_s()
         try:
             token = (await asyncio.to_thread(self._path.read_text)).strip()
         except OSError as error:

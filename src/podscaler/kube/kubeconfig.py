@@ -1,9 +1,10 @@
-"""Reading kubeconfig files: which cluster, which user, and what they say.
+"""From kubeconfig files to a Config: which cluster, which user, and what they say.
 
 `kube.locate` calls `load` with the files that apply; several are merged as kubectl does (the first file that has a name
 wins, relative paths start at the file that names them). Every fault is one UsageError sentence with file and field.
 
-Source: "Organizing Cluster Access Using kubeconfig Files" of the Kubernetes documentation.
+Source: "Organizing Cluster Access Using kubeconfig Files" of the Kubernetes documentation; client-go's clientcmd.
+Differs: user names with passwords are refused: no API server since 1.19 takes them.
 """
 
 import base64
@@ -13,105 +14,24 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from podscaler.clock import Clock
 from podscaler.errors import UsageError
-from podscaler.kube import credentials
+from podscaler.kube import credentials, exec_command, impersonation, kubeconfig_file, proxies
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import Credentials, NoCredentials, TokenFile
-
-
-class Cluster(msgspec.Struct, rename="kebab", frozen=True):
-    """`clusters[].cluster`."""
-
-    server: str = ""
-    certificate_authority: str = ""
-    certificate_authority_data: str = ""
-    insecure_skip_tls_verify: bool = False
-    tls_server_name: str = ""
-    proxy_url: str = ""
-
-
-class User(msgspec.Struct, rename="kebab", frozen=True):
-    """`users[].user`."""
-
-    client_certificate: str = ""
-    client_certificate_data: str = ""
-    client_key: str = ""
-    client_key_data: str = ""
-    token: str = ""
-    token_file: str = msgspec.field(name="tokenFile", default="")
-    username: str = ""
-    password: str = ""
-    exec: Any = None
-    auth_provider: Any = None
-
-
-class Context(msgspec.Struct, frozen=True):
-    """`contexts[].context`."""
-
-    cluster: str = ""
-    user: str = ""
-    namespace: str = ""
-
-
-class NamedCluster(msgspec.Struct, frozen=True):
-    """`clusters[]`."""
-
-    name: str
-    cluster: Cluster | None = None
-
-
-class NamedUser(msgspec.Struct, frozen=True):
-    """`users[]`."""
-
-    name: str
-    user: User | None = None
-
-
-class NamedContext(msgspec.Struct, frozen=True):
-    """`contexts[]`."""
-
-    name: str
-    context: Context | None = None
-
-
-class File(msgspec.Struct, rename="kebab", frozen=True):
-    """A kubeconfig."""
-
-    current_context: str | None = None
-    clusters: list[NamedCluster] | None = None
-    users: list[NamedUser] | None = None
-    contexts: list[NamedContext] | None = None
+from podscaler.kube.exec_plugin import ExecPlugin
+from podscaler.kube.kubeconfig_file import Cluster, File, User
 
 
 def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
     """What the files say for `context` (None: the current one). Reads files. Raises UsageError."""
-    files = [(path, parse(path, read(path, "kubeconfig"))) for path in paths]
+    files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read(path, "kubeconfig"))) for path in paths]
     name = context or next((file.current_context for _, file in files if file.current_context), "")
     shown = ", ".join(str(path) for path in paths)
     if not name:
         raise UsageError(f"kubeconfig {shown}: no current-context is set; give --context")
     return _config(_choose(files, name, shown), clock)
-
-
-def parse(path: Path, data: bytes) -> File:
-    """The typed content of a kubeconfig. Raises UsageError for what is no YAML, or has a field of another type."""
-    try:
-        return msgspec.convert(yaml.safe_load(data) or {}, File)
-    except yaml.YAMLError as error:
-        raise UsageError(f"kubeconfig {path}: not valid YAML: {' '.join(str(error).split())}") from error
-    except msgspec.ValidationError as error:
-        raise UsageError(f"kubeconfig {path}: {error}") from error
-
-
-def read(path: Path, what: str) -> bytes:
-    """The bytes of a file. Raises UsageError that names it, after `what`."""
-    try:
-        return path.expanduser().read_bytes()
-    except OSError as error:
-        raise UsageError(f"{what} {path}: {error.strerror}") from error
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -138,7 +58,11 @@ class _Part(msgspec.Struct, frozen=True):
             raise self.fault(field, f"{self.resolve(file)}: {error.strerror}") from error
 
     def resolve(self, file: str) -> Path:
-        return self.path.expanduser().parent / file
+        return self.folder / file
+
+    @property
+    def folder(self) -> Path:
+        return self.path.expanduser().absolute().parent
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -178,25 +102,46 @@ def _find(files: Sequence[tuple[Path, File]], section: str, name: str, shown: st
 
 
 def _config(choice: _Choice, clock: Clock) -> Config:
-    cluster = choice.cluster
+    cluster, user = choice.cluster, choice.user
     server = cluster.server.rstrip("/")
     if not server.startswith(("https://", "http://")):
         raise choice.cluster_part.fault("server", f'"{cluster.server}" is not an https:// address')
-    if cluster.proxy_url and not cluster.proxy_url.startswith(("http://", "https://")):
-        raise choice.cluster_part.fault("proxy-url", f'"{cluster.proxy_url}" is not an http:// or https:// address')
-    certificate, key = _client_certificate(choice.user_part, choice.user)
+    ca_pem = _ca(choice.cluster_part, cluster)
+    certificate, key = _client_certificate(choice.user_part, user)
+    proven = _credentials(choice, clock, ca_pem)
     return Config(
         server=server,
-        credentials=_credentials(choice.user_part, choice.user, clock),
-        ca_pem=_ca(choice.cluster_part, cluster),
+        credentials=proven,
+        ca_pem=ca_pem,
         client_certificate_pem=certificate,
         client_key_pem=key,
+        certificates=proven if isinstance(proven, ExecPlugin) and certificate is None else None,
         verify=not cluster.insecure_skip_tls_verify,
         tls_server_name=cluster.tls_server_name or None,
-        proxy=cluster.proxy_url or None,
+        proxy=_proxy(choice.cluster_part, cluster, server),
+        compression=not cluster.disable_compression,
+        headers=_impersonation(choice.user_part, user),
         namespace=choice.namespace,
         origin=choice.origin,
     )
+
+
+def _proxy(part: _Part, cluster: Cluster, server: str) -> str | None:
+    if not cluster.proxy_url:
+        return proxies.from_environment(server)
+    try:
+        return proxies.parse(cluster.proxy_url)
+    except ValueError as error:
+        raise part.fault("proxy-url", str(error)) from error
+
+
+def _impersonation(part: _Part, user: User) -> tuple[tuple[str, str], ...]:
+    try:
+        return impersonation.headers(
+            user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
+        )
+    except ValueError as error:
+        raise part.fault("as", str(error)) from error
 
 
 def _ca(part: _Part, cluster: Cluster) -> bytes | None:
@@ -222,16 +167,29 @@ def _client_certificate(part: _Part, user: User) -> tuple[bytes | None, bytes | 
     return certificate, key
 
 
-def _credentials(part: _Part, user: User, clock: Clock) -> Credentials:
-    if user.exec is not None or user.auth_provider is not None:
-        field = "exec" if user.exec is not None else "auth-provider"
-        raise part.fault(
-            field, "credential plugins are not supported; use a token, a token file or a client certificate"
+def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credentials:
+    part, user = choice.user_part, choice.user
+    if user.auth_provider is not None:
+        text = (
+            "is not supported since Kubernetes 1.26; use an exec credential plugin (kubelogin, gke-gcloud-auth-plugin)"
         )
+        raise part.fault("auth-provider", text)
+    if user.username or user.password:
+        text = "a user name with a password is not supported (no API server since 1.19 takes one); use a token"
+        raise part.fault("username", text)
     if user.token_file:
         return TokenFile(part.resolve(user.token_file), clock)
     if user.token:
         return credentials.bearer(user.token)
-    if user.username:
-        return credentials.basic(user.username, user.password)
+    if user.exec is not None:
+        return _exec_plugin(choice, user.exec, clock, ca_pem)
     return NoCredentials()
+
+
+def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, ca_pem: bytes | None) -> ExecPlugin:
+    part = choice.user_part
+    try:
+        cluster = exec_command.cluster_info(choice.cluster, ca_pem) if settings.provide_cluster_info else None
+        return ExecPlugin(exec_command.command(settings, part.folder, cluster), clock)
+    except ValueError as error:
+        raise part.fault("exec", str(error)) from error

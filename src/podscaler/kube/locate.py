@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podscaler.clock import Clock, SystemClock
 from podscaler.errors import UsageError
-from podscaler.kube import kubeconfig
+from podscaler.kube import kubeconfig, kubeconfig_file, proxies
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import TokenFile
 
@@ -37,6 +37,8 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
     home = Path.home() / ".kube" / "config"
     if home.exists():
         return kubeconfig.load([home], context, clock)
+    if context:
+        raise UsageError(f'--context "{context}" needs a kubeconfig: give --kubeconfig or set KUBECONFIG')
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return in_cluster(SERVICE_ACCOUNT, clock)
     raise UsageError("no API server is known: give --kubeconfig, set KUBECONFIG, or run inside a cluster")
@@ -51,10 +53,12 @@ def in_cluster(folder: Path, clock: Clock) -> Config:
     if not token.exists():
         raise UsageError(f"in-cluster configuration needs the service account's token at {token}")
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    server = f"https://{authority}"
     return Config(
-        server=f"https://{authority}",
+        server=server,
         credentials=TokenFile(token, clock),
-        ca_pem=kubeconfig.read(folder / "ca.crt", "in-cluster certificate authority"),
+        ca_pem=kubeconfig_file.read(folder / "ca.crt", "in-cluster certificate authority"),
+        proxy=proxies.from_environment(server),
         namespace=_namespace(folder / "namespace"),
         origin="the in-cluster configuration",
     )

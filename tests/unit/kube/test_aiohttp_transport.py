@@ -23,7 +23,7 @@ class RenewedToken:
     async def authorization(self) -> str:
         return self.value
 
-    def refused(self) -> bool:
+    def refused(self, authorization: str | None) -> bool:
         self.value = "Bearer new"
         return True
 

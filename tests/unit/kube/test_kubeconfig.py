@@ -13,6 +13,7 @@ from podscaler.kube.config import Config
 from podscaler.kube.credentials import Header, NoCredentials, TokenFile
 from podscaler.testing import VirtualClock
 
+V1 = "client.authentication.k8s.io/v1"
 CA = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
 
 
@@ -58,6 +59,28 @@ def test_a_complete_file(tmp_path: Path) -> None:
     )
 
 
+def test_impersonation_and_compression(tmp_path: Path) -> None:
+    """Whom to act for becomes headers, in which keys of extra are lower case and escaped; compression can be off."""
+    user = {
+        "as": "ann",
+        "as-uid": "7",
+        "as-groups": ["a", "b"],
+        "as-user-extra": {"Example.com/Scope": ["x", "y"]},
+    }
+    config = _load(tmp_path, _content({"disable-compression": True}, user))
+    assert (config.compression, config.headers) == (
+        False,
+        (
+            ("Impersonate-User", "ann"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "a"),
+            ("Impersonate-Group", "b"),
+            ("Impersonate-Extra-example.com%2Fscope", "x"),
+            ("Impersonate-Extra-example.com%2Fscope", "y"),
+        ),
+    )
+
+
 def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
     """Paths inside a kubeconfig start at its folder."""
     (tmp_path / "ca.crt").write_text(CA)
@@ -68,12 +91,12 @@ def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
     ("user", "header"),
     [
         ({"token": "t0k"}, "Bearer t0k"),
-        ({"username": "ann", "password": "pw"}, "Basic " + _data("ann:pw")),
+        ({"token": "t0k", "exec": {"command": "no-such-plugin"}}, "Bearer t0k"),
     ],
-    ids=["token", "password"],
+    ids=["token", "a token wins over a plugin"],
 )
 def test_credentials(tmp_path: Path, user: dict[str, str], header: str) -> None:
-    """Tokens and passwords become the Authorization header, which `repr` hides."""
+    """Tokens become the Authorization header, which `repr` hides."""
     config = _load(tmp_path, _content(user=user))
     assert (config.credentials, header in repr(config)) == (Header(header), False)
 
@@ -90,7 +113,8 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
     await clock.advance(0.1)
     seen.append(await tokens.authorization())
     file.unlink()
-    assert tokens.refused()
+    await clock.advance(1)
+    assert tokens.refused(seen[-1])
     seen.append(await tokens.authorization())
     assert seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
 
@@ -110,9 +134,9 @@ FAULTS: dict[str, tuple[Any, str | None, str]] = {
     "unknown user": (_content(users=[{"name": "v"}]), None, 'user "u" is not in users (it has v)'),
     "no server": (_content({"server": ""}), None, 'cluster "c": server: "" is not an https:// address'),
     "bad proxy": (
-        _content({"proxy-url": "socks5://p"}),
+        _content({"proxy-url": "ftp://me:secret@p"}),
         None,
-        'cluster "c": proxy-url: "socks5://p" is not an http:// or https:// address',
+        'cluster "c": proxy-url: "ftp://me:xxxxx@p" is not an http://, https:// or socks5:// address',
     ),
     "not base64": (
         _content({"certificate-authority-data": "%%"}),
@@ -139,7 +163,61 @@ FAULTS: dict[str, tuple[Any, str | None, str]] = {
         None,
         'user "u": client-key: is missing beside the client certificate',
     ),
-    "exec plugin": (_content(user={"exec": {"command": "aws"}}), None, 'user "u": exec: credential plugins are not'),
+    "plugin without a version": (
+        _content(user={"exec": {"command": "aws"}}),
+        None,
+        'user "u": exec: apiVersion "" is not one of client.authentication.k8s.io/v1, ',
+    ),
+    "plugin of a version that is gone": (
+        _content(user={"exec": {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1alpha1"}}),
+        None,
+        'user "u": exec: apiVersion "client.authentication.k8s.io/v1alpha1" is not one of ',
+    ),
+    "no program": (_content(user={"exec": {"args": ["x"]}}), None, 'user "u": exec: command must be specified'),
+    "plugin without interactiveMode": (
+        _content(user={"exec": {"command": "true", "apiVersion": V1}}),
+        None,
+        'user "u": exec: interactiveMode must be specified with client.authentication.k8s.io/v1: one of Never, ',
+    ),
+    "plugin with an unknown interactiveMode": (
+        _content(user={"exec": {"command": "true", "apiVersion": V1, "interactiveMode": "Perhaps"}}),
+        None,
+        'user "u": exec: interactiveMode "Perhaps" is not one of Never, IfAvailable, Always',
+    ),
+    "a variable without a name": (
+        _content(user={"exec": {"command": "true", "apiVersion": V1, "env": [{"value": "x"}]}}),
+        None,
+        'user "u": exec: env: the name of each variable must be specified',
+    ),
+    "a plugin that is not there": (
+        _content(
+            user={
+                "exec": {
+                    "command": "no-such-plugin",
+                    "apiVersion": V1,
+                    "interactiveMode": "Never",
+                    "installHint": "get it\nfrom the shop",
+                }
+            }
+        ),
+        None,
+        'user "u": exec: executable no-such-plugin not found: get it from the shop',
+    ),
+    "auth provider": (
+        _content(user={"auth-provider": {"name": "gcp"}}),
+        None,
+        'user "u": auth-provider: is not supported since Kubernetes 1.26; use an exec credential plugin',
+    ),
+    "password": (
+        _content(user={"username": "ann", "password": "pw"}),
+        None,
+        'user "u": username: a user name with a password is not supported',
+    ),
+    "groups of nobody": (
+        _content(user={"as-groups": ["g"]}),
+        None,
+        'user "u": as: is needed where as-uid, as-groups or as-user-extra is given',
+    ),
     "wrong type": (_content({"server": 5}), None, "Expected `str`, got `int` - at `$.clusters[0].cluster.server`"),
     "not YAML": ("a: [", None, "not valid YAML"),
     "not a mapping": ("- 1", None, "Expected `object`, got `array`"),
@@ -184,6 +262,14 @@ def test_in_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         _write(tmp_path, text, name)
     config = locate.in_cluster(tmp_path, VirtualClock())
     assert (config.server, config.ca_pem, config.namespace) == ("https://[fd00::1]:443", CA.encode(), "shop")
+
+
+def test_a_context_without_a_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context that nothing can name is not ignored."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=r'^--context "x" needs a kubeconfig'):
+        locate.find_config(None, "x")
 
 
 def test_nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
