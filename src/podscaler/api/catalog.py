@@ -5,6 +5,7 @@ its record in `podscaler.api.kinds` and listing it here.
 """
 
 from podscaler.api.kinds import (
+    apiservice,
     configmap,
     controllerrevision,
     daemonset,
@@ -45,6 +46,7 @@ RESOURCES: tuple[Resource, ...] = (
     configmap.SECRET,
     serviceaccount.RESOURCE,
     service.RESOURCE,
+    apiservice.RESOURCE,
     controllerrevision.RESOURCE,
     daemonset.RESOURCE,
     deployment.RESOURCE,

@@ -152,7 +152,8 @@ class ControlPlane:
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
-        facts = ClusterFacts(self._resources, cluster_ips, access.certificates.authority_pem.decode(), (HOST, port))
+        authority = access.certificates.authority_pem.decode()
+        facts = ClusterFacts(self._resources, cluster_ips, authority, (HOST, port), server.group_versions)
         controllers = Controllers(registry, self._clock, facts, enabled=self._settings.controllers)
         if machine is not None:
             self._exit.push_async_callback(machine.stop)

@@ -28,6 +28,7 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
     if not resource.namespaced:
         metadata.pop("namespace", None)
     metadata["uid"] = uid
+    metadata["creationTimestamp"] = rfc3339(now_ns)
     resource.strategy.prepare_create(obj)
     metadata = obj["metadata"]
     metadata["creationTimestamp"] = rfc3339(now_ns)

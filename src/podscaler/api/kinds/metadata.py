@@ -18,6 +18,7 @@ ANNOTATIONS_MAX_BYTES = 256 * 1024
 _NameRule = Callable[[str], list[str]]
 
 _NAME_RULES: Mapping[str, _NameRule] = {
+    "apiservices.apiregistration.k8s.io": names.path_segment_faults,
     "namespaces": names.dns_label_faults,
     "services": names.dns_label_faults,
 }

@@ -12,6 +12,8 @@ from typing import Any
 from podscaler import supervision
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
+from podscaler.controlplane.cluster import apiservices
+from podscaler.controlplane.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
 from podscaler.controlplane.cluster.namespace_defaults import NamespaceDefaults
 from podscaler.controlplane.gc.collector import GarbageCollector
@@ -34,6 +36,7 @@ from podscaler.controlplane.workloads.statefulset import StatefulSets
 
 ALL = frozenset(
     {
+        "apiservice-registration",
         "daemonset-controller",
         "deployment-controller",
         "disruption-controller",
@@ -63,7 +66,9 @@ WORKLOADS = frozenset(
     }
 )
 """What `--without-workload-controllers` leaves to another controller manager."""
-API_SERVER = frozenset({"event-expiry", "kubernetes-service-controller", "service-address-controller"})
+API_SERVER = frozenset(
+    {"apiservice-registration", "event-expiry", "kubernetes-service-controller", "service-address-controller"}
+)
 """What upstream's API server does itself, without any controller manager."""
 _WORKERS = {"generic-garbage-collector": 20, "event-expiry": 1, "pod-garbage-collector": 1}
 _USUAL_WORKERS = 5
@@ -78,12 +83,14 @@ class ClusterFacts:
         cluster_ips: who gives Services their addresses; it has been primed.
         ca_certificate: PEM text of the API server's CA.
         server: IP address and port of the API server.
+        group_versions: what the API server serves, apart from custom resources.
     """
 
     resources: tuple[Resource, ...]
     cluster_ips: ClusterIPs
     ca_certificate: str
     server: Address
+    group_versions: tuple[GroupVersion, ...] = ()
 
 
 class Controllers:
@@ -116,6 +123,7 @@ class Controllers:
     def _makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
         registry, clock, facts = self._registry, self._clock, self._facts
         return {
+            "apiservice-registration": self._apiservices,
             "service-address-controller": lambda: facts.cluster_ips,
             "kubernetes-service-controller": lambda: KubernetesService(registry, facts.server),
             "namespace-defaults-controller": lambda: NamespaceDefaults(registry, ca_certificate=facts.ca_certificate),
@@ -132,6 +140,11 @@ class Controllers:
             "event-expiry": lambda: EventExpiry(registry, clock),
             "pod-garbage-collector": lambda: FinishedPods(registry),
         }
+
+    def _apiservices(self) -> ApiServices:
+        facts = self._facts
+        has_definitions = any(resource.key == apiservices.DEFINITIONS for resource in facts.resources)
+        return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)
 
     async def _keep_running(self, name: str, make: Callable[[], Reconciler[Any]]) -> None:
         """A controller that fails as a whole (a defect) starts anew; only what is given out or open is remembered."""

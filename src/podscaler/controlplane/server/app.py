@@ -100,8 +100,14 @@ class ApiServer:
         pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks, compact=objects.compact)
         self._streams = Streams()
         self._dispatcher = Dispatcher(plane, routes, pages=pages, streams=self._streams, authenticator=authenticator)
+        self._discovery = discovery
         self._tls = tls
         self._runner: web.ServerRunner | None = None
+
+    @property
+    def group_versions(self) -> tuple[tuple[str, str], ...]:
+        """Group and version of all that is served now."""
+        return self._discovery.group_versions
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port (which is chosen by the system where `port` is 0).

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from podscaler.api import group_priorities
 from podscaler.controlplane.registry import MetricApis
 from podscaler.controlplane.server import metric_apis
 from podscaler.controlplane.server.listed import Listed
@@ -39,7 +40,13 @@ class Discovery:
     def groups(self) -> list[str]:
         """The groups, without the core group, in the order of preference."""
         reviewed = (review.group for review in self._reviews)
-        return list(dict.fromkeys((*self._routes.groups, *reviewed, *self._metric_groups)))
+        found = {*self._routes.groups, *reviewed, *self._metric_groups}
+        return sorted(found, key=lambda group: (-group_priorities.of_version(group, "").group, group))
+
+    @property
+    def group_versions(self) -> tuple[tuple[str, str], ...]:
+        """Group and version of all that is served, the core group first."""
+        return tuple((group, version) for group in ("", *self.groups) for version in self.versions(group))
 
     def versions(self, group: str) -> list[str]:
         """The versions of a group, preferred first; empty for a group that is not served."""

@@ -1,0 +1,119 @@
+"""The API server's list of what it serves: an APIService for each group and version.
+
+`manager.Controllers` runs it in a `loop.ControlLoop`; keys are names of APIServices (`v2.autoscaling`). Those of
+built-in groups are made when the server starts, and left alone then; those of custom resources come and go with them.
+
+Source: upstream's registration of its own APIs and of custom resources' (labels, priorities).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api import group_priorities
+from podscaler.api.resources import Object
+from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.workloads.loop import Watched
+
+RESOURCE = "apiservices.apiregistration.k8s.io"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+OWN_GROUP = "apiregistration.k8s.io"
+"""The one group that is served without being registered."""
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+ON_START = "onstart"
+ALWAYS = "true"
+
+GroupVersion = tuple[str, str]
+
+
+class ApiServices:
+    """See the module.
+
+    Args:
+        registry: the objects.
+        built_in: group and version of all that is served and not defined by custom resources.
+        has_definitions: whether there can be custom resources.
+    """
+
+    name = "apiservice-registration"
+
+    def __init__(self, registry: Registry, built_in: Iterable[GroupVersion], *, has_definitions: bool) -> None:
+        self._registry = registry
+        self._built_in = {_name(each): each for each in built_in if each[0] != OWN_GROUP}
+        self._to_start = dict(self._built_in)
+        self._has_definitions = has_definitions
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """Definitions of custom resources."""
+        return [Watched(DEFINITIONS, _of_definition)] if self._has_definitions else []
+
+    def prime(self) -> Iterable[str]:
+        """All that is served, and all that was."""
+        return {*self._built_in, *self._custom(), *(each["metadata"]["name"] for each in self._registered())}
+
+    async def sync(self, key: str) -> float | None:
+        """Register, mend or remove one."""
+        found = self._registry.find(RESOURCE, "", key)
+        wanted = self._wanted(key)
+        if wanted is None:
+            if found is not None and MANAGED in found["metadata"].get("labels", {}) and key not in self._built_in:
+                await self._registry.delete(RESOURCE, "", key, uid=found["metadata"]["uid"])
+        elif found is None:
+            await self._registry.create(RESOURCE, wanted)
+        elif found["spec"] != wanted["spec"] and found["metadata"].get("labels", {}).get(MANAGED):
+            await self._registry.update(RESOURCE, {**found, "spec": wanted["spec"]})
+        self._to_start.pop(key, None)
+        return None
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""
+
+    def _wanted(self, key: str) -> Object | None:
+        """What to register now, None for nothing."""
+        if key in self._to_start:
+            served = self._to_start[key]
+            return _service(served, ON_START)
+        custom = self._custom().get(key)
+        if custom is None or key in self._built_in:
+            return None
+        return _service(custom, ALWAYS)
+
+    def _custom(self) -> dict[str, GroupVersion]:
+        definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
+        return {_name(each): each for definition in definitions for each in _served(definition)}
+
+    def _registered(self) -> Sequence[Object]:
+        return self._registry.list(RESOURCE)
+
+
+def _name(served: GroupVersion) -> str:
+    group, version = served
+    return f"{version}.{group}"
+
+
+def _served(definition: Object) -> Iterable[GroupVersion]:
+    """What a definition of a custom resource serves, once its names are accepted."""
+    conditions = (definition.get("status") or {}).get("conditions") or []
+    if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+        for version in definition["spec"]["versions"]:
+            if version.get("served"):
+                yield definition["spec"]["group"], version["name"]
+
+
+def _of_definition(change: Change) -> Iterable[str]:
+    spec = change.object["spec"]
+    return [_name((spec["group"], version["name"])) for version in spec["versions"]]
+
+
+def _service(served: GroupVersion, managed: str) -> Object:
+    group, version = served
+    priority = group_priorities.of_version(group, version)
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": _name(served), "labels": {MANAGED: managed}},
+        "spec": {
+            **({"group": group} if group else {}),
+            "version": version,
+            "groupPriorityMinimum": priority.group,
+            "versionPriority": priority.version,
+        },
+    }
