@@ -26,7 +26,7 @@ from podscaler.controller.loop import Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
-from podscaler.kube import aiohttp_transport
+from podscaler.kube import http_transport
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 
@@ -60,7 +60,7 @@ CASES = (
 class Counting:
     """A transport that counts requests."""
 
-    def __init__(self, transport: aiohttp_transport.AiohttpTransport) -> None:
+    def __init__(self, transport: http_transport.HttpTransport) -> None:
         self._transport = transport
         self.server = transport.server
         self.stream = transport.stream
@@ -76,7 +76,7 @@ class Counting:
 async def measure(case: Case, count: int) -> tuple[str, ...]:
     """One row: syncs a second, CPU for 1,000 syncs, requests for each sync, memory."""
     async with scripted_api(count, is_live=case.is_live, delay_s=case.delay_s) as (url, _), _recording(case) as kept:
-        transport = Counting(await aiohttp_transport.connect(Config(url), user_agent="benchmark"))
+        transport = Counting(await http_transport.connect(Config(url), user_agent="benchmark"))
         client = Client(transport, SystemClock())
         settings = Settings(
             concurrent_syncs=case.workers,

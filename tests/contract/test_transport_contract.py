@@ -7,9 +7,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from podscaler.kube.aiohttp_transport import AiohttpTransport
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import bearer
+from podscaler.kube.http_transport import HttpTransport
 from podscaler.kube.transport import Answer, Request, Transport, TransportError
 from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
 
@@ -70,7 +70,7 @@ async def transport(request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
         return
     async with TestServer(_application()) as server:
         config = Config(str(server.make_url("")).rstrip("/"), credentials=bearer("secret"))
-        real = AiohttpTransport(config, None, user_agent="test")
+        real = HttpTransport(config, None, user_agent="test")
         yield real
         await real.close()
 

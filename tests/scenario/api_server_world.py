@@ -19,7 +19,7 @@ from podscaler.controlplane.access import certificates, kubeconfig
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN
 from podscaler.controlplane.server.app import ApiServer, Neighbours
-from podscaler.kube import aiohttp_transport, locate
+from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 from podscaler.testing.registry import OpenRegistry, open_registry
 
@@ -107,7 +107,7 @@ class ApiServerWorld:
     async def start_controller(self) -> None:
         """A controller that looks five times a second."""
         config = await asyncio.to_thread(locate.find_config, str(self.folder / "kubeconfig"))
-        client = Client(await aiohttp_transport.connect(config, user_agent="test"), CLOCK)
+        client = Client(await http_transport.connect(config, user_agent="test"), CLOCK)
         self._exit.push_async_callback(client.close)
         settings = Settings(sync_period_ns=200_000_000, downscale_stabilization_ns=0)
         controller = Controller(client, settings, CLOCK, rng=random.Random(1))

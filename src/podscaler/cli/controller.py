@@ -21,7 +21,7 @@ from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.errors import UsageError
-from podscaler.kube import aiohttp_transport, locate
+from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 
@@ -83,7 +83,7 @@ async def run(
     Raises UsageError where the server, the address to listen on or the file to record to cannot be had.
     """
     clock = SystemClock()
-    client = Client(await aiohttp_transport.connect(config, user_agent=USER_AGENT), clock)
+    client = Client(await http_transport.connect(config, user_agent=USER_AGENT), clock)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         await permissions.check(client, config.origin)

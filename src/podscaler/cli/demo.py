@@ -22,7 +22,7 @@ from podscaler.cli.demo_story import Story
 from podscaler.cli.load import LoadGenerator
 from podscaler.clock import SystemClock
 from podscaler.errors import UsageError
-from podscaler.kube import aiohttp_transport, locate
+from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
             raise UsageError(f"the control plane did not start: {log.read_text().strip()}")
         _say(first_line.decode().strip(), quiet=quiet)
         config = await asyncio.to_thread(locate.find_config, str(data_dir / "kubeconfig"))
-        client = Client(await aiohttp_transport.connect(config, user_agent="podscaler-demo"), SystemClock())
+        client = Client(await http_transport.connect(config, user_agent="podscaler-demo"), SystemClock())
         try:
             yield client
         finally:

@@ -31,7 +31,7 @@ from podscaler.core.explanation.source import Source
 from podscaler.core.history import History, Recommendation
 from podscaler.core.model import Observation
 from podscaler.errors import StatusError, UsageError
-from podscaler.kube import aiohttp_transport, urls
+from podscaler.kube import http_transport, urls
 from podscaler.kube.cache import Cache, Cached, key_of
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
@@ -113,7 +113,7 @@ async def answer(config: Config, request: Request, controller: Controller, clock
 
     Raises UsageError where the cluster cannot be reached, or has no such autoscaler.
     """
-    transport = await aiohttp_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
+    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
     client = Client(transport, clock)
     try:
         return await Looker(client, controller, clock).answer(request, config.namespace)

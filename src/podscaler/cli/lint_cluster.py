@@ -16,7 +16,7 @@ from podscaler import __version__
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
 from podscaler.errors import StatusError, UsageError
-from podscaler.kube import aiohttp_transport, urls
+from podscaler.kube import http_transport, urls
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.discovery import NO_KIND_MATCH, Discovery
@@ -86,7 +86,7 @@ async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item],
     Raises:
         UsageError: the cluster cannot be reached, or does not show its autoscalers.
     """
-    transport = await aiohttp_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
+    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)
     try:
         return await _Looker(client, Discovery(client, clock), namespaces).look(files)

@@ -3,8 +3,9 @@
 `podscaler controller` and `podscaler up` run one. Rules:
 
 1. A new autoscaler and one with a new generation are looked at immediately; anything else waits for the next period,
-   which an immediate look neither shifts nor resets.
-2. One autoscaler is never looked at twice at the same time, whatever the number of workers.
+   which an immediate look neither shifts nor resets. Those that are there at the start are looked at one after the
+   other, in the order of their names and FIRST_RATE_PER_S at least, so that they do not come all at once ever after.
+2. One autoscaler is never looked at twice at the same time, whatever the number of turns.
 3. Nothing that goes wrong with one autoscaler affects another, and no failure of the API server ends the controller.
 4. What is remembered of an autoscaler is dropped when its next turn finds it gone.
 
@@ -15,10 +16,11 @@ import asyncio
 import logging
 import random
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from podscaler import __version__
+from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
 from podscaler.controller import following, gates
 from podscaler.controller.following import Autoscaler, CachedPod
@@ -29,11 +31,12 @@ from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.telemetry import Telemetry
-from podscaler.kube import aiohttp_transport
+from podscaler.kube import http_transport
 from podscaler.kube.cache import Cache, Key, key_of
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.watch import Reflector
+from podscaler.metrics.listed import KnownPods
 from podscaler.metrics.source import MetricsSource
 from podscaler.workqueue import ShutDown
 
@@ -43,6 +46,7 @@ USER_AGENT = f"podscaler/{__version__} ({sys.platform}) horizontal-pod-autoscale
 RESTART_DELAY_S = 1.0
 STOP_TIMEOUT_S = 10.0
 FLUSH_TIMEOUT_S = 2.0
+FIRST_RATE_PER_S = 200.0
 
 
 class Controller:
@@ -76,7 +80,8 @@ class Controller:
         self._autoscaler_watch = Reflector(
             client, following.autoscalers(rules), cache=self._autoscalers, clock=clock, rng=rng
         )
-        self._around = Surroundings.of(client, settings, clock, metrics=metrics, recording=recording, rng=rng)
+        around = Surroundings.of(client, settings, clock, metrics=metrics, recording=recording, rng=rng)
+        self._around = around.listing(KnownPods(self._pods.count, self._pod_names), settings)
         self.telemetry.count_recording(self._around.recording)
         pods = following.pods(rules, with_text=self._around.recording.is_on)
         self._pod_watch = Reflector(client, pods, cache=self._pods, clock=clock, rng=rng)
@@ -84,6 +89,8 @@ class Controller:
         self._queue = MeteredQueue(clock, self.telemetry.queue)
         self._reconciler = Reconciler(self._around, self._memory, self._pods, settings)
         self._stopping = asyncio.Event()
+        self._is_open = False
+        self._syncs: set[asyncio.Task[None]] = set()
         self._autoscalers.subscribe(self)
 
     @property
@@ -107,23 +114,25 @@ class Controller:
         background = [
             self._background("the watch of autoscalers", self._autoscaler_watch.run),
             self._background("the watch of pods", self._pod_watch.run),
+            self._background("the watches of targets", self._around.followed.run),
             self._background("the writer of events", self._around.recorder.run),
             self._background("the recording", self._around.recording.run),
             self._background("the archive of histories", self._around.archive.run),
         ]
-        workers: list[asyncio.Task[None]] = []
         try:
             await self._first_of(self._wait_synced(), self._stopping.wait())
             if not self._stopping.is_set():
-                workers = [self._background("worker", self._work) for _ in range(self._settings.concurrent_syncs)]
+                self._open()
+                background.append(self._background("the giving of turns", self._give_turns))
                 await self._stopping.wait()
-                await self._first_of(asyncio.wait(workers), self._clock.sleep(STOP_TIMEOUT_S))
+                await self._first_of(self._wait_syncs(), self._clock.sleep(STOP_TIMEOUT_S))
             await self._first_of(self._around.recorder.flush(), self._clock.sleep(FLUSH_TIMEOUT_S))
         finally:
             self._queue.shut_down()
-            for task in (*workers, *background):
+            tasks = [*self._syncs, *background]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*workers, *background, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
 
     def stop(self) -> None:
@@ -136,14 +145,15 @@ class Controller:
         key = key_of(obj)
         if self._memory.register(key):
             self.telemetry.autoscaler_added()
-        self._queue.add(key)
+        if self._is_open:
+            self._queue.add(key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
         """The watch has a newer version: look at it now if it was edited, else within a period."""
         is_edited = old.metadata.generation != new.metadata.generation
         if is_edited and self._settings.gates.enabled(gates.HPA_GENERATION):
             self.added(new)
-        else:
+        elif self._is_open:
             self._queue.add_after(key_of(new), self._settings.sync_period_s)
 
     def deleted(self, obj: Autoscaler) -> None:
@@ -152,20 +162,49 @@ class Controller:
         self.telemetry.autoscaler_deleted()
 
     async def _wait_synced(self) -> None:
-        await self._autoscalers.wait_synced()
-        await self._pods.wait_synced()
+        await self.wait_listed()
         log.info("following %d autoscalers and %d pods", len(self._autoscalers), len(self._pods))
 
-    async def _work(self) -> None:
+    async def wait_listed(self) -> None:
+        """Return once all autoscalers and pods are known."""
+        await self._autoscalers.wait_synced()
+        await self._pods.wait_synced()
+
+    def _open(self) -> None:
+        """Begin with the autoscalers that are there; those of a namespace come together, which shares answers."""
+        self._is_open = True
+        keys = sorted(key_of(autoscaler) for autoscaler in self._autoscalers)
+        span_s = min(self._settings.sync_period_s, len(keys) / FIRST_RATE_PER_S)
+        for index, key in enumerate(keys):
+            self._queue.add_after(key, index * span_s / len(keys))
+
+    def _pod_names(self, namespace: str, selector: Selector) -> Sequence[str]:
+        return [pod.metadata.name for pod in self._pods.select(namespace, selector)]
+
+    async def _wait_syncs(self) -> None:
+        while self._syncs:
+            await asyncio.wait(list(self._syncs))
+
+    async def _give_turns(self) -> None:
         while True:
+            await self._around.turns.take()
             try:
                 key = await self._queue.get()
-            except ShutDown:
-                return
-            try:
-                await self._turn(key)
-            finally:
-                self._queue.done(key)
+            except BaseException as error:
+                self._around.turns.give()
+                if isinstance(error, ShutDown):
+                    return
+                raise
+            sync = asyncio.get_running_loop().create_task(self._sync(key))
+            self._syncs.add(sync)
+            sync.add_done_callback(self._syncs.discard)
+
+    async def _sync(self, key: Key) -> None:
+        try:
+            await self._turn(key)
+        finally:
+            self._queue.done(key)
+            self._around.turns.give()
 
     async def _turn(self, key: Key) -> None:
         try:
@@ -219,7 +258,7 @@ class Controller:
 
 async def run_controller(config: Config, settings: Settings, clock: Clock, recording: Recording) -> None:
     """Run a controller on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
-    client = Client(await aiohttp_transport.connect(config, user_agent=USER_AGENT), clock)
+    client = Client(await http_transport.connect(config, user_agent=USER_AGENT), clock)
     try:
         await Controller(client, settings, clock, recording=recording).run()
     finally:

@@ -1,16 +1,14 @@
 """Why a request got no answer, in the words that Go's HTTP client has for it.
 
-`kube.aiohttp_transport` calls it; the words reach users in conditions and events, where operators search for them.
+`kube.dialing` and `kube.connection` raise NoAnswer with such words; they reach users in conditions and events, where
+operators search for them.
 
 Source: decision.md 7.6 rule 4; the texts of Go's packages net, crypto/tls and net/http.
 """
 
-import asyncio
 import errno
 import socket
 import ssl
-
-import aiohttp
 
 ERRNO_TEXTS = {
     errno.ECONNREFUSED: "connection refused",
@@ -34,57 +32,59 @@ CERTIFICATE_TEXTS = {
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 
-def text(error: BaseException, address: str) -> str:
-    """The cause in Go's words; `address` is `host:port`."""
+class NoAnswer(Exception):
+    """A request that got no answer.
+
+    Args:
+        cause: Go's words for why.
+        broken: whether a connection that stood was lost, so that the same request may succeed on another.
+        unanswered: whether not one byte of an answer had arrived.
+    """
+
+    def __init__(self, cause: str, *, broken: bool = False, unanswered: bool = False) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.broken = broken
+        self.unanswered = unanswered
+
+
+def of_dial(error: BaseException, address: str) -> NoAnswer:
+    """What kept a connection to `address` (`host:port`) from being made."""
     match error:
-        case aiohttp.ClientConnectorDNSError():
-            return f"dial tcp: lookup {address.rsplit(':', 1)[0].strip('[]')}: no such host"
-        case aiohttp.ClientConnectorCertificateError():
-            return _certificate_text(error.certificate_error)
-        case aiohttp.ClientConnectorSSLError():
-            return f"tls: {error.strerror or error.os_error}"
-        case aiohttp.ConnectionTimeoutError():
-            return f"dial tcp {address}: i/o timeout"
-        case asyncio.TimeoutError():
-            return TIMED_OUT
-        case aiohttp.ClientConnectorError():
-            return f"dial tcp {_peer(error, address)}: connect: {_errno_text(error.os_error)}"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-            return "EOF"
+        case socket.gaierror():
+            return NoAnswer(f"dial tcp: lookup {address.rpartition(':')[0].strip('[]')}: no such host")
+        case ssl.SSLCertVerificationError():
+            known = CERTIFICATE_TEXTS.get(error.verify_code)
+            return NoAnswer(f"tls: failed to verify certificate: x509: {known or error.verify_message}")
+        case ssl.SSLError():
+            return NoAnswer(f"tls: {error.strerror or error.reason or error}")
+        case TimeoutError() if error.errno is None:
+            return NoAnswer(f"dial tcp {address}: i/o timeout")
+        case ConnectionAbortedError() | EOFError():
+            return NoAnswer("tls: the handshake was not finished: EOF")
         case OSError():
-            return f"read tcp {address}: {_errno_text(error)}"
+            return NoAnswer(f"dial tcp {address}: connect: {_errno_text(error)}")
         case _:
-            return str(error) or type(error).__name__
+            return NoAnswer(str(error) or type(error).__name__)
 
 
-def is_broken_connection(error: BaseException) -> bool:
-    """Whether a connection that stood was lost: the same request may succeed on a new one."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return False
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
-        return True
-    return isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE)
+def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoAnswer:
+    """What ended a connection that stood; None where it was closed too early, in good order.
 
-
-def _peer(error: aiohttp.ClientConnectorError, address: str) -> str:
-    arguments = error.os_error.args
-    peer = arguments[-1] if arguments else None
-    if isinstance(peer, tuple) and len(peer) >= 2:
-        return f"{peer[0]}:{peer[1]}"
-    return address
+    `is_fresh` says that nothing of the answer had arrived.
+    """
+    if error is None:
+        return NoAnswer("EOF" if is_fresh else "unexpected EOF", broken=True, unanswered=is_fresh)
+    if isinstance(error, ssl.SSLError):
+        return NoAnswer(f"tls: {error.strerror or error.reason or error}", broken=True, unanswered=is_fresh)
+    if isinstance(error, OSError):
+        broken = error.errno in (errno.ECONNRESET, errno.EPIPE)
+        return NoAnswer(f"read tcp {address}: {_errno_text(error)}", broken=broken, unanswered=is_fresh)
+    return NoAnswer(str(error) or type(error).__name__, broken=True, unanswered=is_fresh)
 
 
 def _errno_text(error: OSError) -> str:
-    if isinstance(error, socket.gaierror):
-        return "no such host"
     number = error.errno
     if number is None and (several := getattr(error, "exceptions", ())):
         number = getattr(several[0], "errno", None)
     return ERRNO_TEXTS.get(number or 0) or (error.strerror or str(error)).lower()
-
-
-def _certificate_text(error: Exception) -> str:
-    if not isinstance(error, ssl.SSLCertVerificationError):
-        return f"tls: failed to verify certificate: {error}"
-    known = CERTIFICATE_TEXTS.get(error.verify_code)
-    return f"tls: failed to verify certificate: x509: {known or error.verify_message}"

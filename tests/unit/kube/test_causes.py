@@ -3,61 +3,63 @@
 import errno
 import socket
 import ssl
-from types import SimpleNamespace
-from typing import Any
 
-import aiohttp
 import pytest
 
 from podscaler.kube import causes
 
-KEY: Any = SimpleNamespace(ssl=True, host="h", port=443, is_ssl=True)
 
-
-def _certificate_error(code: int) -> aiohttp.ClientConnectorCertificateError:
+def _certificate_error(code: int) -> ssl.SSLCertVerificationError:
     error = ssl.SSLCertVerificationError(1, "certificate verify failed")
     error.verify_code, error.verify_message = code, "something odd"
-    return aiohttp.ClientConnectorCertificateError(KEY, error)
+    return error
 
 
-CASES: dict[str, tuple[BaseException, str, bool]] = {
+DIALS: dict[str, tuple[BaseException, str]] = {
     "refused": (
-        aiohttp.ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "Connect call failed", ("10.0.0.1", 443))),
+        OSError(errno.ECONNREFUSED, "Connect call failed"),
         "dial tcp h:443: connect: connection refused",
-        False,
     ),
-    "unreachable": (
-        aiohttp.ClientConnectorError(KEY, OSError(errno.EHOSTUNREACH, "x")),
-        "dial tcp h:443: connect: no route to host",
-        False,
-    ),
-    "unknown host": (
-        aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(-2, "Name or service not known")),
-        "dial tcp: lookup h: no such host",
-        False,
-    ),
-    "slow to connect": (aiohttp.ConnectionTimeoutError(), "dial tcp h:443: i/o timeout", False),
-    "slow to answer": (TimeoutError(), causes.TIMED_OUT, False),
-    "reset": (OSError(errno.ECONNRESET, "x"), "read tcp h:443: connection reset by peer", True),
-    "closed": (aiohttp.ServerDisconnectedError(), "EOF", True),
-    "cut short": (aiohttp.ClientPayloadError("x"), "EOF", True),
+    "unreachable": (OSError(errno.EHOSTUNREACH, "x"), "dial tcp h:443: connect: no route to host"),
+    "something else": (OSError(errno.EACCES, "Permission denied"), "dial tcp h:443: connect: permission denied"),
+    "unknown host": (socket.gaierror(-2, "Name or service not known"), "dial tcp: lookup h: no such host"),
+    "slow to connect": (TimeoutError(), "dial tcp h:443: i/o timeout"),
+    "no answer of the network": (OSError(errno.ETIMEDOUT, "x"), "dial tcp h:443: connect: connection timed out"),
     "expired certificate": (
         _certificate_error(10),
         "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
-        False,
     ),
     "unknown authority": (
         _certificate_error(19),
         "tls: failed to verify certificate: x509: certificate signed by unknown authority",
-        False,
     ),
-    "another name": (_certificate_error(62), "tls: failed to verify certificate: x509: something odd", False),
-    "anything else": (aiohttp.ClientError("what"), "what", False),
+    "another name": (_certificate_error(62), "tls: failed to verify certificate: x509: something odd"),
+    "no TLS": (ssl.SSLError(1, "wrong version number"), "tls: wrong version number"),
+    "hung up in the handshake": (ConnectionAbortedError(), "tls: the handshake was not finished: EOF"),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_text(name: str) -> None:
-    """Go's words for each way in which there is no answer, and whether a connection that stood was lost."""
-    error, text, is_broken = CASES[name]
-    assert (causes.text(error, "h:443"), causes.is_broken_connection(error)) == (text, is_broken)
+@pytest.mark.parametrize("name", DIALS)
+def test_of_dial(name: str) -> None:
+    """Go's words for each way in which a connection cannot be made; none of them is a broken connection."""
+    error, text = DIALS[name]
+    found = causes.of_dial(error, "h:443")
+    assert (found.cause, found.broken) == (text, False)
+
+
+READS: dict[str, tuple[BaseException | None, bool, str, bool]] = {
+    "closed before an answer": (None, True, "EOF", True),
+    "closed within an answer": (None, False, "unexpected EOF", True),
+    "reset": (OSError(errno.ECONNRESET, "x"), True, "read tcp h:443: connection reset by peer", True),
+    "timed out": (OSError(errno.ETIMEDOUT, "x"), True, "read tcp h:443: connection timed out", False),
+    "broken TLS": (ssl.SSLError(1, "bad record"), False, "tls: bad record", True),
+    "anything else": (RuntimeError("what"), True, "what", True),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_of_read(name: str) -> None:
+    """Go's words for each way in which a connection ends, and whether the same request may succeed on another."""
+    error, is_fresh, text, is_broken = READS[name]
+    found = causes.of_read(error, "h:443", is_fresh=is_fresh)
+    assert (found.cause, found.broken, found.unanswered) == (text, is_broken, is_fresh)
