@@ -12,6 +12,7 @@ DecodeError.
 Source: the envelope is pkg/runtime.Unknown after four magic bytes; the numbers are the schema's.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,10 @@ MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 
 _UNKNOWN = "pkg/runtime.Unknown"
+_LIST = "meta/v1.List"
+_WATCH_EVENT = "meta/v1.WatchEvent"
+_ITEM_TAG = b"\x12"
+"""Before each item of a list: field 2, a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,42 @@ def encode_raw(obj: dict[str, Any], message: str) -> bytes:
     from podscaler.api import protobuf_json
 
     return protobuf_json.from_value(obj, message).SerializeToString(deterministic=True)
+
+
+def envelope(raw: bytes, api_version: str, kind: str) -> bytes:
+    """The body of an object whose bare message is `raw`."""
+    from podscaler.api import protobuf_types
+
+    unknown: Any = protobuf_types.for_message(_UNKNOWN)()
+    unknown.f1.f1, unknown.f1.f2, unknown.f2 = api_version, kind, raw
+    return MAGIC + bytes(unknown.SerializeToString())
+
+
+def raw_list(metadata: dict[str, Any], items: Iterable[bytes]) -> bytes:
+    """The bare message of a list (of any kind: all lists have the same two fields), from bare messages of its items."""
+    pieces = [encode_raw({"metadata": metadata}, _LIST)]
+    for item in items:
+        pieces += (_ITEM_TAG, _varint(len(item)), item)
+    return b"".join(pieces)
+
+
+def raw_watch_event(event_type: str, body: bytes) -> bytes:
+    """The bare message of an event of a watch, from the body of its object."""
+    from podscaler.api import protobuf_types
+
+    event: Any = protobuf_types.for_message(_WATCH_EVENT)()
+    event.f1, event.f2.f1 = event_type, body
+    return bytes(event.SerializeToString())
+
+
+def _varint(number: int) -> bytes:
+    """A length as the wire has it: seven bits a byte, the lowest first, all but the last marked."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
 
 
 def _opened(body: bytes) -> tuple[str, str, bytes]:

@@ -186,6 +186,8 @@ def messages_of(prefix: str) -> tuple[Message, ...]:
 
 
 _PACKAGES = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
+_OWN_DOMAIN = ".k8s.io"
+"""What the groups that have one end with; other domains are those of custom resources."""
 _OPTIONS = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"})
 
 
@@ -195,7 +197,9 @@ def find_kind(api_version: str, kind: str) -> str | None:
     The options kinds exist in every group.
     """
     group, _, version = api_version.rpartition("/")
-    package = _PACKAGES.get(group) or group.partition(".")[0] or "core"
+    package = _PACKAGES.get(group) or group.removesuffix(_OWN_DOMAIN).partition(".")[0] or "core"
+    if "." in group and not group.endswith(_OWN_DOMAIN):
+        return None
     if kind in _OPTIONS or (not group and find_message(f"core/{version}.{kind}") is None):
         package, version = "meta", "v1"
     name = f"{package}/{version}.{kind}"

@@ -7,6 +7,7 @@ from podscaler.controlplane.server.negotiation import PLAIN, Form
 from podscaler.errors import StatusError
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 KUBECTL = f"{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -18,7 +19,12 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
         pytest.param("*/*", PLAIN, id="anything"),
         pytest.param("application/json", PLAIN, id="JSON"),
         pytest.param("application/yaml", Form("yaml"), id="YAML"),
-        pytest.param("application/vnd.kubernetes.protobuf,application/json", PLAIN, id="protobuf or JSON"),
+        pytest.param(f"{PROTOBUF},application/json", Form("protobuf"), id="protobuf or JSON"),
+        pytest.param(f"{PROTOBUF};stream=watch,application/json", Form("protobuf"), id="a stream of protobuf"),
+        pytest.param(f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,{TABLE}", Form("json", "table"), id="no protobuf Table"),
+        pytest.param(
+            f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Form("protobuf", "partial"), id="bare metadata"
+        ),
         pytest.param("application/xml, application/json;q=0.5", PLAIN, id="another type first"),
         pytest.param("application/json;q=0.2,application/yaml;q=0.7", Form("yaml"), id="by quality"),
         pytest.param("application/yaml;q=0,application/json", PLAIN, id="quality zero is a refusal"),
@@ -85,6 +91,29 @@ def test_refusals(accept: str, can_stream: bool, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        pytest.param(f"{PROTOBUF},application/json", PLAIN, id="JSON instead"),
+        pytest.param(
+            f"{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            Form("protobuf", "partial_list"),
+            id="metadata has protobuf",
+        ),
+    ],
+)
+def test_kinds_without_protobuf(accept: str, form: Form) -> None:
+    """Custom resources have no messages, only their metadata has."""
+    assert negotiation.resource_form(accept, can_stream=True, has_protobuf=False) == form
+
+
+def test_kinds_without_protobuf_refuse_it() -> None:
+    """Who accepts nothing but protobuf of a custom resource gets nothing."""
+    with pytest.raises(StatusError) as refused:
+        negotiation.resource_form(PROTOBUF, can_stream=True, has_protobuf=False)
+    assert refused.value.code == 406
+
+
+@pytest.mark.parametrize(
     ("accept", "aggregates", "form"),
     [
         pytest.param(AGGREGATED, True, Form("json", "discovery"), id="aggregated"),
@@ -105,6 +134,7 @@ def test_discovery_form(accept: str, aggregates: bool, form: Form) -> None:
         pytest.param("application/yaml", Form("yaml"), id="YAML"),
         pytest.param("image/png", PLAIN, id="nothing of ours"),
         pytest.param("application/json,application/yaml", PLAIN, id="JSON first"),
+        pytest.param(f"{PROTOBUF},application/json", Form("protobuf"), id="protobuf first"),
     ],
 )
 def test_refusal_form(accept: str, form: Form) -> None:

@@ -1,6 +1,7 @@
 """What goes back to a client: bytes with a status, and how data becomes bytes.
 
-Called by every handler. JSON has Go's escapes and the order of the schema; YAML is sorted as upstream's.
+Called by every handler. JSON has Go's escapes and the order of the schema; YAML is sorted as upstream's; protobuf is
+made of the JSON.
 """
 
 import asyncio
@@ -11,7 +12,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from podscaler.api import json_text, yaml_output
+from podscaler.api import json_text, protobuf, yaml_output
+from podscaler.controlplane.server import protobuf_forms
 from podscaler.controlplane.server.negotiation import DISCOVERY_TYPE, PLAIN, Form
 from podscaler.errors import StatusError
 
@@ -41,11 +43,23 @@ def text(content: str, status: int = 200) -> Answer:
 
 
 async def of_json(body: bytes, form: Form, *, status: int = 200) -> Answer:
-    """An answer from JSON bytes, turned into YAML where the client wants it."""
+    """An answer from JSON bytes, turned into YAML or protobuf where the client wants it.
+
+    What has no protobuf form stays JSON.
+    """
+    if form.encoding == "protobuf":
+        packed = protobuf_forms.of_json(body)
+        if packed is not None:
+            return of_protobuf(packed, status)
     if form.encoding == "yaml":
         return Answer(await asyncio.to_thread(_yaml_of, body), status, "application/yaml")
     content_type = DISCOVERY_TYPE if form.shape == "discovery" else "application/json"
     return Answer(body, status, content_type)
+
+
+def of_protobuf(body: bytes, status: int = 200) -> Answer:
+    """An answer that is a protobuf body already."""
+    return Answer(body, status, protobuf.MEDIA_TYPE)
 
 
 async def of(value: Any, form: Form = PLAIN, *, status: int = 200) -> Answer:

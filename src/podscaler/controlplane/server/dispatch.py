@@ -136,7 +136,7 @@ class Dispatcher:
     def _call(self, exchange: Exchange, target: ResourcePath, served: Served) -> Call:
         can_stream = exchange.request.method == "GET" and not target.name
         accept = "" if target.subresource == "log" else exchange.request.headers.get("Accept", "")
-        form = negotiation.resource_form(accept, can_stream=can_stream)
+        form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
         return Call(exchange.request, target, exchange.query, served, form, exchange.warnings)
 
     async def _without_record(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:

@@ -8,9 +8,9 @@ Rules, as upstream has them:
 2. Clauses in order of preference (`q`, then as written): the first of ours whose parameters we can satisfy wins.
 3. `as=...;v=...;g=...` asks for a transformation. A clause with one that we do not know is passed over; if none is
    left: 406 with another text.
+4. Protobuf has no Table, and there is none of custom resources; their bare metadata it has.
 
-Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata. Differs: answers are never
-protobuf, for which upstream's clients always offer JSON too.
+Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ from typing import Literal
 from podscaler.controlplane.server import refusals
 
 Shape = Literal["object", "table", "partial", "partial_list", "discovery"]
+Encoding = Literal["json", "yaml", "protobuf"]
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -32,6 +33,8 @@ _SHAPES: Mapping[str, Shape] = {
     "PartialObjectMetadata": "partial",
     "PartialObjectMetadataList": "partial_list",
 }
+_PROTOBUF_SHAPES = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
+_ENCODINGS: Mapping[str, Encoding] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
 _META_VERSIONS = ("v1", "v1beta1")
 HEADER_MAX_CHARACTERS = 4096
 
@@ -41,12 +44,12 @@ class Form:
     """The form of an answer.
 
     Attributes:
-        encoding: JSON or YAML.
+        encoding: JSON, YAML or protobuf.
         shape: the object itself, or what it is turned into.
         meta_version: the version of meta.k8s.io in which a Table or bare metadata is wanted.
     """
 
-    encoding: Literal["json", "yaml"] = "json"
+    encoding: Encoding = "json"
     shape: Shape = "object"
     meta_version: str = "v1"
 
@@ -62,17 +65,18 @@ class _Clause:
 
 
 @lru_cache(maxsize=256)
-def resource_form(accept: str, *, can_stream: bool) -> Form:
+def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -> Form:
     """The form for an answer about a resource.
 
     Args:
         accept: the `Accept` header, empty where there is none.
         can_stream: whether the path can be watched (only matters for the text of the refusal).
+        has_protobuf: whether objects of the resource have a protobuf form.
 
     Raises:
         StatusError: 406.
     """
-    return _negotiated(accept, can_stream=can_stream, aggregates=False)
+    return _negotiated(accept, can_stream=can_stream, aggregates=False, has_protobuf=has_protobuf)
 
 
 @lru_cache(maxsize=64)
@@ -82,20 +86,20 @@ def discovery_form(accept: str, *, aggregates: bool) -> Form:
     Raises:
         StatusError: 406.
     """
-    return _negotiated(accept, can_stream=False, aggregates=aggregates)
+    return _negotiated(accept, can_stream=False, aggregates=aggregates, has_protobuf=True)
 
 
 def refusal_form(accept: str) -> Form:
-    """The form for a Status about a request whose own form could not be found: YAML if it comes first, else JSON."""
+    """The form for a Status about a request whose own form could not be found: the first encoding of ours."""
     for clause in _clauses(accept):
-        if clause.media_type == YAML:
-            return Form("yaml")
-        if clause.media_type in (JSON, "*/*"):
+        if clause.media_type in _ENCODINGS:
+            return Form(_ENCODINGS[clause.media_type])
+        if clause.media_type == "*/*":
             return PLAIN
     return PLAIN
 
 
-def _negotiated(accept: str, *, can_stream: bool, aggregates: bool) -> Form:
+def _negotiated(accept: str, *, can_stream: bool, aggregates: bool, has_protobuf: bool) -> Form:
     clauses = _clauses(accept)
     if not clauses:
         return PLAIN
@@ -103,22 +107,20 @@ def _negotiated(accept: str, *, can_stream: bool, aggregates: bool) -> Form:
     if not ours:
         raise refusals.none_acceptable(can_stream=can_stream)
     for clause in ours:
-        form = _satisfied(clause, aggregates=aggregates)
+        form = _satisfied(clause, aggregates=aggregates, has_protobuf=has_protobuf)
         if form is not None:
             return form
-    if all(clause.media_type == PROTOBUF for clause in ours):
-        raise refusals.none_acceptable(can_stream=can_stream)
     raise refusals.no_such_form()
 
 
-def _satisfied(clause: _Clause, *, aggregates: bool) -> Form | None:
+def _satisfied(clause: _Clause, *, aggregates: bool, has_protobuf: bool) -> Form | None:
     """The form that a clause asks for, None where we do not have it."""
-    if clause.media_type == PROTOBUF:
-        return None
-    encoding: Literal["json", "yaml"] = "yaml" if clause.media_type == YAML else "json"
+    encoding = _ENCODINGS.get(clause.media_type, "json")
     wanted = clause.parameters.get("as")
     if wanted is None:
-        return Form(encoding)
+        return Form(encoding) if encoding != "protobuf" or has_protobuf else None
+    if encoding == "protobuf" and wanted not in _PROTOBUF_SHAPES:
+        return None
     version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
     if aggregates:
         is_known = (wanted, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")

@@ -12,13 +12,16 @@ from podscaler.api.resources import Object, Printer
 from podscaler.clock import Clock
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.listing import Page
-from podscaler.controlplane.server import answers, shapes
+from podscaler.controlplane.server import answers, protobuf_forms, shapes
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.shapes import IncludeObject
 
 ENTRIES_A_TURN = 200
 """How many entries of a list are looked at before others get their turn on the event loop: some milliseconds."""
+
+MESSAGES_A_TURN = 40
+"""The same where each may have to be made into a message."""
 
 Made = TypeVar("Made")
 
@@ -29,6 +32,9 @@ async def one(plane: Plane, call: Call, entry: Entry, *, status: int = 200, warn
     Raises:
         StatusError: 406 for a form that only lists have, 400 for a Table option that does not exist.
     """
+    if call.form.encoding == "protobuf" and call.form.shape == "object":
+        shapes.check_single(call.served, call.form)
+        return answers.of_protobuf(plane.shaper.packed(call.served, entry), status)
     return await answers.of_json(one_body(plane, call, entry), call.form, status=status)
 
 
@@ -50,6 +56,8 @@ async def page(plane: Plane, call: Call, found: Page) -> Answer:
     if call.form.shape == "table":
         rows = await _in_turns(lambda entry: table_row(plane, call, entry), found.entries)
         return await answers.of_json(_table(call, shapes.list_metadata(found), rows), call.form)
+    if call.form.encoding == "protobuf" and call.form.shape == "object":
+        return answers.of_protobuf(await _packed_list(plane, call, found))
     bodies = await _in_turns(lambda entry: plane.shaper.body(call.served, entry), found.entries)
     if call.form.shape == "partial_list":
         body = shapes.partial_list(bodies, found, call.form.meta_version)
@@ -58,12 +66,21 @@ async def page(plane: Plane, call: Call, found: Page) -> Answer:
     return await answers.of_json(body, call.form)
 
 
-async def _in_turns(make: Callable[[Entry], Made], entries: Sequence[Entry]) -> list[Made]:
+async def _packed_list(plane: Plane, call: Call, found: Page) -> bytes:
+    served = call.served
+    items = await _in_turns(lambda entry: plane.shaper.raw(served, entry), found.entries, MESSAGES_A_TURN)
+    kind = f"{served.resource.kind}List"
+    return protobuf_forms.listed(served.api_version, kind, shapes.list_metadata(found), items)
+
+
+async def _in_turns(
+    make: Callable[[Entry], Made], entries: Sequence[Entry], at_once: int = ENTRIES_A_TURN
+) -> list[Made]:
     """`make` of every entry, with breaks in which others get their turn on the event loop."""
     made: list[Made] = []
-    for start in range(0, len(entries), ENTRIES_A_TURN):
-        made += map(make, entries[start : start + ENTRIES_A_TURN])
-        if start + ENTRIES_A_TURN < len(entries):
+    for start in range(0, len(entries), at_once):
+        made += map(make, entries[start : start + at_once])
+        if start + at_once < len(entries):
             await asyncio.sleep(0)
     return made
 

@@ -9,6 +9,7 @@ Source: the API server's installer: collections, objects, `status`, `scale`; clu
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from podscaler.api import schema
 from podscaler.api.resources import Resource, Version
 from podscaler.controlplane.server.paths import ResourcePath
 
@@ -77,6 +78,11 @@ class Served:
         found = {verb for method in self.item for verb in _VERBS[method]}
         found |= {verb for method in self.collection for verb in _COLLECTION_VERBS[method]}
         return tuple(sorted(found if self.resource.stored else found - {"watch"}))
+
+    @property
+    def has_protobuf(self) -> bool:
+        """Whether the objects have a protobuf form: those of kinds that the schema knows."""
+        return schema.find_message(self.version.message) is not None
 
     def methods(self, path: ResourcePath) -> frozenset[str]:
         """The HTTP methods of a path of this resource; none where there is no such path."""

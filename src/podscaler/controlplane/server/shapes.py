@@ -12,11 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from podscaler.api import json_text
+from podscaler.api import json_text, protobuf
 from podscaler.api.resources import Column, Object, Printer, Version
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.listing import Page
-from podscaler.controlplane.server import refusals
+from podscaler.controlplane.server import protobuf_forms, refusals
 from podscaler.controlplane.server.negotiation import Form
 from podscaler.controlplane.server.routes import Served
 
@@ -38,6 +38,7 @@ class Shaper:
 
     def __init__(self) -> None:
         self._memo: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
+        self._protobuf = protobuf_forms.Memo()
 
     def body(self, served: Served, entry: Entry) -> bytes:
         """The object as JSON in the version served."""
@@ -50,6 +51,14 @@ class Shaper:
             if len(self._memo) > MEMO_MAX_ENTRIES:
                 self._memo.popitem(last=False)
         return known
+
+    def raw(self, served: Served, entry: Entry) -> bytes:
+        """The object as a bare protobuf message of the version served."""
+        return self._protobuf.raw(self.body(served, entry), served.version.message)
+
+    def packed(self, served: Served, entry: Entry) -> bytes:
+        """The object as a protobuf body in the version served."""
+        return protobuf.envelope(self.raw(served, entry), served.api_version, served.resource.kind)
 
 
 def list_body(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:

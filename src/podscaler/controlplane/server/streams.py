@@ -1,4 +1,4 @@
-"""Watches over HTTP: JSON frames, one a line, until the client leaves or the time is up.
+"""Watches over HTTP, until the client leaves or the time is up: frames of JSON, one a line, or of protobuf.
 
 Called by `app`, which cancels a handler whose client is gone. Frames are made once for each event and form, and shared
 by all watchers of that form; what came in one batch goes out in one write.
@@ -16,7 +16,7 @@ from aiohttp import web
 from podscaler.api import json_text
 from podscaler.api.resources import Object
 from podscaler.controlplane.options import ListOptions
-from podscaler.controlplane.server import queries, refusals, rendering, shapes, zero_objects
+from podscaler.controlplane.server import protobuf_forms, queries, refusals, rendering, shapes, zero_objects
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.growing import GrowingResponse
 from podscaler.controlplane.watching import Batch, Notice, Subscription
@@ -43,7 +43,7 @@ class Streams:
         Raises:
             StatusError: 400, 406, 422, 500, before anything was sent.
         """
-        if call.form.encoding != "json":
+        if call.form.encoding == "yaml":
             raise refusals.none_acceptable(can_stream=True)
         options = queries.stream_options(call.query)
         timeout_s = options.timeout_s or TIMEOUT_MIN_S * (1 + self._random.random())
@@ -51,7 +51,8 @@ class Streams:
         selected = _selected(call)
         frames = _Frames(plane, call, selected, bookmarks=options.bookmarks)
         source = _subscribe(plane, call, selected)
-        async with GrowingResponse(call.request, "application/json", call.warnings) as stream:
+        content_type = protobuf_forms.STREAM_TYPE if call.form.encoding == "protobuf" else "application/json"
+        async with GrowingResponse(call.request, content_type, call.warnings) as stream:
             await self._until_stopped(_run(stream, frames, source, timeout_s))
         return stream.response
 
@@ -174,19 +175,26 @@ class _Frames:
 
     def failure(self, error: StatusError) -> bytes:
         """An ERROR event."""
-        return _frame("ERROR", json_text.encode(error.to_status()))
+        return self._framed("ERROR", json_text.encode(error.to_status()))
 
     def _frame(self, notice: Notice) -> bytes:
         form = self._call.form
         if form.shape == "table":
             return _frame(notice.type, self._table_of(notice))
-        return notice.encoded((self._call.served.api_version, form.shape, form.meta_version), self._encode)
+        return notice.encoded((self._call.served.api_version, form), self._encode)
 
     def _encode(self, notice: Notice) -> bytes:
-        body = self._plane.shaper.body(self._call.served, notice.entry)
-        if self._call.form.shape != "object":
-            body = shapes.partial(body, self._call.form.meta_version)
-        return _frame(notice.type, body)
+        form, served, shaper = self._call.form, self._call.served, self._plane.shaper
+        if form.shape != "object":
+            return self._framed(notice.type, shapes.partial(shaper.body(served, notice.entry), form.meta_version))
+        if form.encoding == "protobuf":
+            return protobuf_forms.frame(notice.type, shaper.packed(served, notice.entry))
+        return _frame(notice.type, shaper.body(served, notice.entry))
+
+    def _framed(self, event_type: str, body: bytes) -> bytes:
+        """A frame around an object's JSON in the encoding that the client wants."""
+        packed = protobuf_forms.of_json(body) if self._call.form.encoding == "protobuf" else None
+        return _frame(event_type, body) if packed is None else protobuf_forms.frame(event_type, packed)
 
     def _table_of(self, notice: Notice) -> bytes:
         row = rendering.table_row(self._plane, self._call, notice.entry)
@@ -203,7 +211,9 @@ class _Frames:
         served, form = self._call.served, self._call.form
         if form.shape == "object":
             typed = {"kind": served.resource.kind, "apiVersion": served.api_version, "metadata": metadata}
-            return _frame("BOOKMARK", json_text.encode({**typed, **zero_objects.fields_of(served.version.message)}))
+            return self._framed(
+                "BOOKMARK", json_text.encode({**typed, **zero_objects.fields_of(served.version.message)})
+            )
         bare = {
             "kind": "PartialObjectMetadata",
             "apiVersion": f"meta.k8s.io/{form.meta_version}",
@@ -212,7 +222,7 @@ class _Frames:
         if form.shape == "table":
             rows = [{"cells": [], "object": bare}] if annotations else []
             return _frame("BOOKMARK", self._table({"resourceVersion": str(revision)}, rows))
-        return _frame("BOOKMARK", json_text.encode(bare))
+        return self._framed("BOOKMARK", json_text.encode(bare))
 
 
 def _frame(event_type: str, body: bytes) -> bytes:
