@@ -56,6 +56,7 @@ class Machine:
         return Neighbours(
             virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
+            connections=self._node.connections,
             metrics=self._metrics,
         )
 

@@ -205,8 +205,7 @@ async def test_followed_log(server: Running, logs: Logs) -> None:
         pytest.param(
             "two/log",
             400,
-            "a container name must be specified for pod two, choose one of: [c waiting] "
-            "or one of the init containers: [init]",
+            "a container name must be specified for pod two, choose one of: [init c waiting]",
             id="several containers",
         ),
         pytest.param("one/log?container=x", 400, "container x is not valid for pod one", id="no such container"),

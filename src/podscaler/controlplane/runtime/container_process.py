@@ -6,18 +6,22 @@ container is left, and its note is removed.
 
 import logging
 import os
+import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import launch_plan, log_files, process_records, processes
+from podscaler.controlplane.runtime import launch_plan, log_files, process_records, processes, terminals
+from podscaler.controlplane.runtime.console import Console
 from podscaler.controlplane.runtime.container_state import Terminated
+from podscaler.controlplane.runtime.descriptors import DescriptorWriter
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.launch_plan import Launch
-from podscaler.controlplane.runtime.log_files import ContainerLog
+from podscaler.controlplane.runtime.log_files import ContainerLog, Stream
 from podscaler.controlplane.runtime.pipe_reader import PipeReader
-from podscaler.controlplane.runtime.processes import Process
+from podscaler.controlplane.runtime.processes import Descriptors, Process
 
 MESSAGE_BYTES: Final = 2048
 
@@ -29,13 +33,14 @@ class ContainerProcess:
     """A started container.
 
     Attributes:
-        exited: return code of the main process, before the rest is in order; `on_end` follows.
+        console: its standard streams; None in tests that play processes.
     """
 
     process: Process
     log: ContainerLog
     container_id: str
     started_ns: int
+    console: Console | None = None
 
 
 async def start(
@@ -55,33 +60,25 @@ async def start(
 
     Raises StartFailure.
     """
-    (out_reader, out_writer), (err_reader, err_writer) = os.pipe(), os.pipe()
-    try:
-        process = await processes.start(
-            launch_plan.process_spec(launch), host.threads, stdout=out_writer, stderr=err_writer
-        )
-    except BaseException:
-        os.close(out_reader)
-        os.close(err_reader)
-        raise
-    finally:
-        os.close(out_writer)
-        os.close(err_writer)
+    process, ends = await _start_with_streams(host, launch)
     log = host.book.open(log_path)
-    readers = (PipeReader(out_reader, "stdout", log), PipeReader(err_reader, "stderr", log))
+    stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
+    console = Console(log, stdin=stdin, master=ends.master)
+    readers = tuple(PipeReader(descriptor, stream, console) for stream, descriptor in ends.outputs.items())
 
     def resume() -> None:
         for reader in readers:
             reader.resume()
 
-    log.on_room = resume
-    started = ContainerProcess(process, log, container_id, host.clock.now_ns())
+    console.on_room = resume
+    started = ContainerProcess(process, log, container_id, host.clock.now_ns(), console)
 
     async def settle() -> None:
         code = await process.exited
         on_exit()
         for reader in readers:
             reader.drain()
+        console.close()
         try:
             await host.book.close(log)
             await host.sweeper.sweep(container_id)
@@ -92,6 +89,58 @@ async def start(
     await host.threads.run(_note, host.paths.processes, container_id, process.pid, log_path)
     host.background.start(settle(), f"container {container_id}")
     return started
+
+
+@dataclass(slots=True)
+class _Ends:
+    """Our ends of the container's streams."""
+
+    outputs: dict[Stream, int]
+    stdin: int | None = None
+    master: int | None = None
+
+
+async def _start_with_streams(host: Host, launch: Launch) -> tuple[Process, _Ends]:
+    with ExitStack() as theirs, ExitStack() as undo:
+        ends, given = _terminal(launch, theirs, undo) if launch.tty else _pipes(launch, theirs, undo)
+        process = await processes.start(
+            launch_plan.process_spec(launch),
+            host.threads,
+            stdin=given.stdin,
+            stdout=given.stdout,
+            stderr=given.stderr,
+        )
+        undo.pop_all()
+        return process, ends
+
+
+def _terminal(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends, Descriptors]:
+    terminal = terminals.open_terminal()
+    theirs.callback(os.close, terminal.slave)
+    undo.callback(os.close, terminal.master)
+    ends = _Ends({"stdout": _noted(os.dup(terminal.master), undo)}, master=terminal.master)
+    if launch.stdin:
+        ends.stdin = _noted(os.dup(terminal.master), undo)
+    return ends, Descriptors(terminal.slave, terminal.slave, terminal.slave)
+
+
+def _pipes(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends, Descriptors]:
+    (out_reader, out_writer), (err_reader, err_writer) = os.pipe(), os.pipe()
+    for descriptor in (out_writer, err_writer):
+        _noted(descriptor, theirs)
+    ends = _Ends({"stdout": _noted(out_reader, undo), "stderr": _noted(err_reader, undo)})
+    stdin = subprocess.DEVNULL
+    if launch.stdin:
+        reader, writer = os.pipe()
+        stdin = _noted(reader, theirs)
+        ends.stdin = _noted(writer, undo)
+    return ends, Descriptors(stdin, out_writer, err_writer)
+
+
+def _noted(descriptor: int, owner: ExitStack) -> int:
+    """The descriptor, which `owner` will close."""
+    owner.callback(os.close, descriptor)
+    return descriptor
 
 
 def _note(records: Path, container_id: str, pid: int, log_path: Path) -> None:

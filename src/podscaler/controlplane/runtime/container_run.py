@@ -19,19 +19,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from podscaler.clock import NANOSECONDS
+from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime import (
     container_ports,
     container_process,
     diagnosis,
     exec_process,
+    exec_session,
     launch_plan,
     pod_ending,
     probe_loop,
 )
 from podscaler.controlplane.runtime.alarm import Alarm
+from podscaler.controlplane.runtime.console import AttachSession
 from podscaler.controlplane.runtime.container_process import ContainerProcess
 from podscaler.controlplane.runtime.container_state import Terminated
+from podscaler.controlplane.runtime.exec_session import ExecSession
 from podscaler.controlplane.runtime.handlers import Outcome, Target
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.launch_plan import Launch
@@ -98,6 +102,7 @@ class ContainerRun:
         self._attendant: asyncio.Task[None] | None = None
         self._probes: list[asyncio.Task[None]] = []
         self._stop: _Stop | None = None
+        self._commands: set[int] = set()
         self.port_map: Mapping[int, int] = {}
 
     @property
@@ -109,6 +114,11 @@ class ContainerRun:
     def running(self) -> ContainerProcess | None:
         """The process, None before it has started."""
         return self._started
+
+    @property
+    def commands(self) -> frozenset[int]:
+        """The pids of commands that clients run in the container now, each a session of its own."""
+        return frozenset(self._commands)
 
     async def start(self, container_id: str, start_number: int) -> ContainerProcess:
         """Start the process and what attends it; `start_number` names the log. Raises StartFailure."""
@@ -151,6 +161,22 @@ class ContainerRun:
             return Outcome(False, "the container is not running")
         spec = launch_plan.exec_spec(self._launch, argv, pid=self._started.process.pid)
         return await exec_process.run(spec, self._host.threads, timeout_s=timeout_s)
+
+    async def open_session(self, command: tuple[str, ...], options: StreamOptions) -> ExecSession:
+        """Run a command with streams in the container. Raises SessionFailure."""
+        process = self._get_started().process
+        spec = launch_plan.exec_spec(self._launch, command, pid=process.pid, tty=options.tty)
+        session = await exec_session.start(spec, self._host.threads, options)
+        self._commands.add(session.process.pid)
+        session.process.exited.add_done_callback(lambda _: self._commands.discard(session.process.pid))
+        return session
+
+    def attach(self, options: StreamOptions) -> AttachSession:
+        """Follow the container's own streams. Raises SessionFailure."""
+        console = self._get_started().console
+        if console is None:
+            raise SessionFailure(f"container {self.name} has no streams")
+        return console.attach(options, stdin_once=bool(self._spec.get("stdinOnce")))
 
     # --- rule 1 ---------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ async def prepare(
         env=env | markers,
         cwd=container.get("workingDir") or str(_work_folder(host, pod, container)),
         identity=ids,
+        tty=bool(container.get("tty")),
+        stdin=bool(container.get("stdin")),
     )
     return await host.threads.run(_finish, host, pod, container, sources=sources, launch=launch)
 
@@ -145,11 +148,8 @@ def _finish(
     if wanted:
         scratch.mkdir(parents=True, exist_ok=True)
     container_id = launch.env[identity.CONTAINER_VARIABLE]
-    return Launch(
-        argv=launch.argv,
-        env=launch.env,
-        cwd=launch.cwd,
-        identity=launch.identity,
+    return replace(
+        launch,
         mounts=wanted,
         scratch=str(scratch) if wanted else "",
         cgroup=_cgroup(host, container, container_id),

@@ -1,4 +1,5 @@
-"""How the program of a container is started: directly, or by the launcher where it needs mounts or a cgroup.
+"""How the program of a container is started: directly, or by the launcher where it needs mounts,
+a cgroup or a terminal.
 
 `launch` makes a `Launch` from a pod; `container_run` starts it and runs further commands beside it (exec probes and
 hooks). Pure.
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from podscaler.controlplane.runtime import terminals
 from podscaler.controlplane.runtime.processes import ProcessSpec
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
@@ -42,6 +44,8 @@ class Launch:
         mounts: parents before children.
         scratch: an existing empty folder, needed with mounts.
         cgroup: the folder of the cgroup to join, empty for none.
+        tty: whether its standard streams are a terminal.
+        stdin: whether it has an input that clients can attach to.
     """
 
     argv: tuple[str, ...]
@@ -51,20 +55,22 @@ class Launch:
     mounts: tuple[Mount, ...] = ()
     scratch: str = ""
     cgroup: str = ""
+    tty: bool = False
+    stdin: bool = False
 
 
 def process_spec(launch: Launch) -> ProcessSpec:
     """What to start for the container itself."""
-    if launch.mounts or launch.cgroup:
+    if launch.mounts or launch.cgroup or launch.tty:
         mounts = [{"source": m.source, "target": m.target, "read_only": m.read_only} for m in launch.mounts]
-        return _by_launcher(launch, launch.argv, mounts=mounts, scratch=launch.scratch)
+        return _by_launcher(launch, launch.argv, mounts=mounts, scratch=launch.scratch, tty=launch.tty)
     return _directly(launch, launch.argv)
 
 
-def exec_spec(launch: Launch, argv: tuple[str, ...], *, pid: int) -> ProcessSpec:
-    """What to start for a command in the container that runs as `pid`."""
-    if launch.mounts or launch.cgroup:
-        return _by_launcher(launch, argv, enter=pid if launch.mounts else 0)
+def exec_spec(launch: Launch, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
+    """What to start for a command in the container that runs as `pid`, `tty`: with a terminal as its streams."""
+    if launch.mounts or launch.cgroup or tty:
+        return _by_launcher(launch, argv, enter=pid if launch.mounts else 0, tty=tty)
     return _directly(launch, argv)
 
 
@@ -92,6 +98,8 @@ def _by_launcher(launch: Launch, argv: tuple[str, ...], **more: Any) -> ProcessS
         "mounts": [],
         "scratch": "",
         "enter": 0,
+        "tty": False,
     }
     command = (sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(plan | more))
-    return ProcessSpec(argv=command, env=launch.env, cwd="/", reports=True)
+    env = {**launch.env, "TERM": terminals.NAME} if more.get("tty") and "TERM" not in launch.env else launch.env
+    return ProcessSpec(argv=command, env=env, cwd="/", reports=True)

@@ -1,13 +1,14 @@
-"""The small program that prepares what a process cannot be started with directly: private mounts, a cgroup, a root.
+"""The small program that prepares what a process cannot be started with directly: private mounts, a cgroup, a terminal.
 
-`processes` starts it as `python -I -S launcher.py PLAN DESCRIPTOR` for containers that mount something or are limited;
-it becomes the container's program by exec. It imports nothing of podscaler. PLAN is JSON:
+`processes` starts it as `python -I -S launcher.py PLAN DESCRIPTOR` for containers that need one of these; it becomes
+the container's program by exec. It imports nothing of podscaler. PLAN is JSON:
 
     argv, cwd          what to become, and where
     user, group, groups  ids to change to, or null
     cgroup             a cgroup's folder to join, or ""
     mounts             [{"source", "target", "read_only"}]; parents before children
     scratch            an empty folder for a root of its own, needed where a target is missing in `/`
+    tty                whether standard input is a terminal that is to be the controlling one
     enter              a pid whose mounts to join instead of making some (exec in a running container), or 0
 
 What goes wrong is written to DESCRIPTOR, which closes by itself on exec. Rules for mounts:
@@ -22,11 +23,13 @@ Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import signal
 import stat
 import sys
+import termios
 from collections.abc import Mapping
 from typing import Any
 
@@ -232,6 +235,8 @@ def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
 def carry_out(plan: Mapping[str, Any]) -> None:
     """Everything; does not return. Raises Fault, OSError."""
     env = given_environment()
+    if plan["tty"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if plan["cgroup"]:
         write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
     if plan["enter"]:

@@ -13,17 +13,20 @@ from typing import Any, Final, Protocol
 
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
 from podscaler.controlplane.runtime import binding, container_process, handlers, images, simulated_pod, startup
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.binding import Binder
+from podscaler.controlplane.runtime.container_run import ContainerRun
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.log_files import LogBook
 from podscaler.controlplane.runtime.log_reader import NodeLogs
 from podscaler.controlplane.runtime.node import Machine, NodeObject
+from podscaler.controlplane.runtime.node_connections import NodeConnections
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.pod_worker import PodWorker
 from podscaler.controlplane.runtime.settings import RuntimeSettings
@@ -107,6 +110,7 @@ class NodeAgent:
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
+        self.connections: PodConnections = NodeConnections(self._find_run, self._has_processes)
         self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths, clock)
 
     @property
@@ -122,6 +126,13 @@ class NodeAgent:
             for meta in (pod["metadata"],)
             for name, pid, started_ns in worker.running()
         ]
+
+    def _find_run(self, uid: str, container: str) -> ContainerRun | None:
+        worker = self._workers[uid][1] if uid in self._workers else None
+        return worker.find_run(container) if isinstance(worker, PodWorker) else None
+
+    def _has_processes(self, uid: str) -> bool:
+        return uid in self._workers and bool(self._workers[uid][1].running())
 
     async def run(self) -> None:
         """Run pods until cancelled; may be run again after it failed. Raises StatusError, OSError at the beginning."""

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 from typing import Final
 
-from podscaler.controlplane.runtime.log_files import ContainerLog, Stream
+from podscaler.controlplane.runtime.console import Console
+from podscaler.controlplane.runtime.log_files import Stream
 
 READ_BYTES: Final = 15 * 1024
 """So little that what many containers print is taken by turns, and that it is split in one pass (`log_format`)."""
@@ -14,16 +16,16 @@ DRAIN_BYTES: Final = 4 << 20
 
 
 class PipeReader:
-    """Feeds the read end of a pipe to a log, and waits while the log is full.
+    """Feeds the read end of a pipe, or a terminal, to a console, and waits while that is full.
 
     Args:
         descriptor: the read end; closed by `drain` or at the end of the stream.
     """
 
-    def __init__(self, descriptor: int, stream: Stream, log: ContainerLog) -> None:
+    def __init__(self, descriptor: int, stream: Stream, console: Console) -> None:
         self._descriptor = descriptor
         self._stream = stream
-        self._log = log
+        self._console = console
         self._loop = asyncio.get_running_loop()
         self._is_open = True
         self._is_reading = False
@@ -48,7 +50,7 @@ class PipeReader:
 
     def _readable(self) -> None:
         self._take()
-        if self._log.is_full and self._is_reading:
+        if self._console.is_full and self._is_reading:
             self._loop.remove_reader(self._descriptor)
             self._is_reading = False
 
@@ -56,12 +58,20 @@ class PipeReader:
         """Feed one piece; returns its size, 0 where there is none now."""
         data = b""
         with contextlib.suppress(BlockingIOError):
-            data = os.read(self._descriptor, READ_BYTES)
+            data = self._read()
             if not data:
                 self._close()
         if data:
-            self._log.feed(self._stream, data)
+            self._console.feed(self._stream, data)
         return len(data)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._descriptor, READ_BYTES)
+        except OSError as error:
+            if error.errno == errno.EIO:  # the terminal's last process has closed it
+                return b""
+            raise
 
     def _close(self) -> None:
         if not self._is_open:

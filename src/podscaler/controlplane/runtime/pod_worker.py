@@ -117,6 +117,11 @@ class PodWorker:
         """The containers that run: name, pid and start (nanoseconds)."""
         return [(n, r.running.process.pid, r.running.started_ns) for n, r in self._runs.items() if r.running]
 
+    def find_run(self, name: str) -> ContainerRun | None:
+        """The container of that name, if it runs."""
+        run = self._runs.get(name)
+        return run if run is not None and run.running is not None and not run.running.process.exited.done() else None
+
     # --- the work -------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:

@@ -1,7 +1,8 @@
 """Starting a process in a session of its own, and seeing it end.
 
-`container_process` and `exec_process` use it. Processes are started in a thread without a shell and without code
-between fork and exec. Ends are seen by a pidfd on the event loop (Linux) or by a waiting thread (elsewhere).
+`container_process`, `exec_process` and `exec_session` use it. Processes are started in a thread without a shell and
+without code between fork and exec. Ends are seen by a pidfd on the event loop (Linux) or by a waiting thread
+(elsewhere).
 
 Invariant: a process is reaped here and nowhere else, and its process group is killed before that: as long as the
 leader is a zombie, nobody else can be given its group's id.
@@ -73,9 +74,20 @@ class Process:
                 os.killpg(self.pid, number)
 
 
-async def start(spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int) -> Process:
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """What a process gets as its standard streams."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+async def start(
+    spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
+) -> Process:
     """Start `spec` with the descriptors given (which stay the caller's to close). Raises StartFailure."""
-    popen = await threads.run(_popen, spec, stdout, stderr)
+    popen = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
     loop = asyncio.get_running_loop()
     process = Process(popen.pid, popen, loop.create_future())
     try:
@@ -89,12 +101,13 @@ async def start(spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int
 
 def run_to_end(spec: ProcessSpec) -> int:
     """Start `spec` with its output thrown away, and wait; returns its return code. Blocks. Raises StartFailure."""
-    return _popen(spec, subprocess.DEVNULL, subprocess.DEVNULL).wait()
+    nothing = Descriptors(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
+    return _popen(spec, nothing).wait()
 
 
-def _popen(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+def _popen(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
     if spec.reports:
-        return _popen_reporting(spec, stdout, stderr)
+        return _popen_reporting(spec, given)
     identity: dict[str, Any] = {}
     if spec.user is not None:
         identity = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
@@ -103,9 +116,9 @@ def _popen(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess.Popen[byt
             spec.argv,
             env=dict(spec.env),
             cwd=spec.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
+            stdin=given.stdin,
+            stdout=given.stdout,
+            stderr=given.stderr,
             start_new_session=True,
             umask=UMASK,
             **identity,
@@ -125,7 +138,7 @@ def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
     return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
 
 
-def _popen_reporting(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
     """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then."""
     reader, writer = os.pipe()
     try:
@@ -134,9 +147,9 @@ def _popen_reporting(spec: ProcessSpec, stdout: int, stderr: int) -> "subprocess
                 (*spec.argv, str(writer)),
                 env=dict(spec.env),
                 cwd=spec.cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
+                stdin=given.stdin,
+                stdout=given.stdout,
+                stderr=given.stderr,
                 start_new_session=True,
                 umask=UMASK,
                 pass_fds=(writer,),

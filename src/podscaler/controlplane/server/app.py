@@ -21,6 +21,7 @@ from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.server import answers, faulty_requests, negotiation, refusals, scales, special
 from podscaler.controlplane.server.answers import Answer
@@ -29,6 +30,7 @@ from podscaler.controlplane.server.calls import Plane, kind_of
 from podscaler.controlplane.server.discovery import Discovery
 from podscaler.controlplane.server.dispatch import Dispatcher, Exchange
 from podscaler.controlplane.server.health import Check
+from podscaler.controlplane.server.open_sessions import OpenSessions
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.reviews import REVIEWS
@@ -54,12 +56,14 @@ class Neighbours:
     Attributes:
         virtual: providers of objects that are not stored, by `Resource.key`.
         logs: where containers' logs are read.
+        connections: where exec, attach and port-forward lead.
         checks: health checks by name; each returns why it fails, or an empty text.
         metrics: custom and external metrics.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
     logs: PodLogs | None = None
+    connections: PodConnections | None = None
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: MetricApis | None = None
 
@@ -93,12 +97,21 @@ class ApiServer:
         routes = Routes(records)
         discovery = Discovery(routes, REVIEWS, neighbours.metrics)
         plane = Plane(
-            objects, clock, _kinds(routes), neighbours.virtual, neighbours.logs, Shaper(), metrics=neighbours.metrics
+            objects,
+            clock,
+            _kinds(routes),
+            neighbours.virtual,
+            neighbours.logs,
+            Shaper(),
+            OpenSessions(clock),
+            connections=neighbours.connections,
+            metrics=neighbours.metrics,
         )
         documents = partial(openapi.documents, records, [review.offer for review in REVIEWS])
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
         pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks, compact=objects.compact)
         self._streams = Streams()
+        self._sessions = plane.sessions
         self._dispatcher = Dispatcher(plane, routes, pages=pages, streams=self._streams, authenticator=authenticator)
         self._discovery = discovery
         self._tls = tls
@@ -134,6 +147,7 @@ class ApiServer:
     async def stop(self) -> None:
         """End watches, let running requests finish, close. Does nothing if it was not started."""
         await self._streams.stop()
+        await self._sessions.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

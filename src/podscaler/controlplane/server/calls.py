@@ -10,9 +10,11 @@ from aiohttp import web
 
 from podscaler.clock import Clock
 from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.negotiation import Form
+from podscaler.controlplane.server.open_sessions import OpenSessions
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.queries import Query
 from podscaler.controlplane.server.routes import Served
@@ -28,6 +30,8 @@ class Plane:
         virtual: providers of objects that are not stored, by `Resource.key`.
         logs: where containers' logs are read, None where no pods run.
         shaper: makes bodies of answers.
+        sessions: exec, attach and port-forward that are open now.
+        connections: where such sessions lead, None where no pods run.
         metrics: who answers for custom and external metrics, None where nobody does.
     """
 
@@ -37,6 +41,8 @@ class Plane:
     virtual: Mapping[str, VirtualObjects]
     logs: PodLogs | None
     shaper: Shaper
+    sessions: OpenSessions
+    connections: PodConnections | None = None
     metrics: MetricApis | None = None
 
 

@@ -22,6 +22,8 @@ from podscaler.controlplane.server import (
     patching,
     paths,
     pod_logs,
+    pod_ports,
+    pod_sessions,
     reads,
     refusals,
     scales,
@@ -53,10 +55,16 @@ SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "status": OBJECT,
     "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},
     "log": {"GET": pod_logs.get},
+    "exec": dict.fromkeys(("GET", "POST"), pod_sessions.execute),
+    "attach": dict.fromkeys(("GET", "POST"), pod_sessions.attach),
+    "portforward": dict.fromkeys(("GET", "POST"), pod_ports.forward),
     "binding": {"POST": special.bind},
     "eviction": {"POST": special.evict},
     "finalize": {"PUT": special.finalize},
 }
+
+STREAMED = frozenset({"log", "exec", "attach", "portforward"})
+"""What answers with a stream, whatever form of objects the client accepts."""
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
@@ -135,7 +143,7 @@ class Dispatcher:
 
     def _call(self, exchange: Exchange, target: ResourcePath, served: Served) -> Call:
         can_stream = exchange.request.method == "GET" and not target.name
-        accept = "" if target.subresource == "log" else exchange.request.headers.get("Accept", "")
+        accept = "" if target.subresource in STREAMED else exchange.request.headers.get("Accept", "")
         form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
         return Call(exchange.request, target, exchange.query, served, form, exchange.warnings)
 

@@ -5,7 +5,7 @@ Called by `app`; the bytes come from the node's `PodLogs`.
 Source: core/v1 PodLogOptions, its defaulting of the container and its refusals.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 from aiohttp import web
 
@@ -14,7 +14,7 @@ from podscaler.api.field import FieldError
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.server import names, refusals
+from podscaler.controlplane.server import pod_targets, refusals
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.growing import GrowingResponse
@@ -28,9 +28,7 @@ async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     Raises:
         StatusError: 400, 404, 422, 503, before anything was sent.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    pod = plane.objects.get(call.key, path.namespace, path.name).decode()
+    pod = pod_targets.pod_of(plane, call)
     options = _options(call.query, pod, plane.clock.now_ns())
     if plane.logs is None:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
@@ -57,7 +55,7 @@ def _options(query: Query, pod: Object, now_ns: int) -> LogOptions:
     if faults:
         raise field.refusal(group="", kind="PodLogOptions", name=pod["metadata"]["name"], errors=faults)
     return LogOptions(
-        container=_container(query.text("container"), pod),
+        container=pod_targets.container_of(query.text("container"), pod),
         follow=bool(query.flag("follow")),
         previous=bool(query.flag("previous")),
         timestamps=bool(query.flag("timestamps")),
@@ -87,32 +85,3 @@ def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
         except ValueError as error:
             raise refusals.bad_request(f"sinceTime: {error}") from None
     return None if since_s is None else now_ns - since_s * NANOSECONDS
-
-
-def _container(asked: str, pod: Object) -> str:
-    """The container asked for, or the pod's only one.
-
-    Raises:
-        StatusError: 400 where it does not exist, or has to be named.
-    """
-    spec = pod["spec"]
-    own = _names(spec.get("containers"))
-    initial = _names(spec.get("initContainers"))
-    ephemeral = _names(spec.get("ephemeralContainers"))
-    name = pod["metadata"]["name"]
-    if asked:
-        if asked not in (*own, *initial, *ephemeral):
-            raise refusals.bad_request(f"container {asked} is not valid for pod {name}")
-        return asked
-    if len(own) == 1:
-        return own[0]
-    text = f"a container name must be specified for pod {name}, choose one of: [{' '.join(own)}]"
-    if initial:
-        text += f" or one of the init containers: [{' '.join(initial)}]"
-    if ephemeral:
-        text += f" or one of the ephemeral containers: [{' '.join(ephemeral)}]"
-    raise refusals.bad_request(text)
-
-
-def _names(containers: Sequence[Object] | None) -> list[str]:
-    return [container["name"] for container in containers or ()]

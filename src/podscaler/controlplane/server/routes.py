@@ -18,6 +18,7 @@ COLLECTION = frozenset({"GET", "POST", "DELETE"})
 OBJECT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 PART = frozenset({"GET", "PUT", "PATCH"})
 CREATE = frozenset({"POST"})
+CONNECT = frozenset({"GET", "POST"})
 REPLACE = frozenset({"PUT"})
 NOTHING: frozenset[str] = frozenset()
 
@@ -164,9 +165,12 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
     if resource.key == "namespaces":
         yield Subresource("finalize", "Namespace", REPLACE)
     if resource.key == "pods":
+        yield Subresource("attach", "PodAttachOptions", CONNECT)
         yield Subresource("binding", "Binding", CREATE)
         yield Subresource("eviction", "Eviction", CREATE, "policy", "v1")
+        yield Subresource("exec", "PodExecOptions", CONNECT)
         yield Subresource("log", "Pod", READ)
+        yield Subresource("portforward", "PodPortForwardOptions", CONNECT)
     if resource.scale is not None:
         yield Subresource("scale", "Scale", PART, "autoscaling", "v1")
     if resource.has_status:

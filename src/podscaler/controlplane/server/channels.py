@@ -1,0 +1,101 @@
+"""Several streams in one WebSocket: the first byte of a message says which stream the rest belongs to.
+
+Called by `pod_sessions` and `pod_ports`; pure.
+
+    0 stdin   1 stdout   2 stderr   3 error (one Status at the end)   4 resize
+    255 half-close (v5: the next byte is the channel)
+
+In the base64 protocols messages are text: the channel as a digit, the rest in base64.
+
+Source: the remote command sub-protocols of the Kubernetes API, `channel.k8s.io` to `v5.channel.k8s.io`.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+STDIN: Final = 0
+STDOUT: Final = 1
+STDERR: Final = 2
+ERROR: Final = 3
+RESIZE: Final = 4
+CLOSE: Final = 255
+_ZERO: Final = ord("0")
+
+
+class Violation(Exception):
+    """The client broke the protocol; the connection is to be closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """One sub-protocol.
+
+    Attributes:
+        name: as it is negotiated.
+        is_base64: messages are text.
+        half_closes: the client can end a single stream.
+        has_status: the error stream carries a Status, not just a text.
+    """
+
+    name: str
+    is_base64: bool = False
+    half_closes: bool = False
+    has_status: bool = True
+
+    def encode(self, channel: int, data: bytes) -> bytes | str:
+        """The message that carries `data`."""
+        if self.is_base64:
+            return chr(_ZERO + channel) + base64.b64encode(data).decode()
+        return bytes((channel,)) + data
+
+    def decode(self, message: bytes | str) -> "Received | None":
+        """What a message says, None for one that says nothing or cannot be read, as upstream passes over those.
+
+        Raises:
+            Violation: a half-close that does not name a stream.
+        """
+        raw = message.encode() if isinstance(message, str) else message
+        if not raw:
+            return None
+        if self.half_closes and raw[0] == CLOSE:
+            if len(raw) != 2 or raw[1] > RESIZE:
+                raise Violation("a stream close signal is followed by the one byte of a channel")
+            return Received(raw[1], b"", ends=True)
+        if not self.is_base64:
+            return Received(raw[0], raw[1:])
+        try:
+            return Received(raw[0] - _ZERO, base64.b64decode(raw[1:], validate=True))
+        except binascii.Error:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One message of a client: bytes of a stream, or (`ends`) that there will be no more of it."""
+
+    channel: int
+    data: bytes
+    ends: bool = False
+
+
+COMMAND_PROTOCOLS: Final[Mapping[str, Framing]] = {
+    framing.name: framing
+    for framing in (
+        Framing("", has_status=False),
+        Framing("channel.k8s.io", has_status=False),
+        Framing("base64.channel.k8s.io", is_base64=True, has_status=False),
+        Framing("v4.channel.k8s.io"),
+        Framing("v4.base64.channel.k8s.io", is_base64=True),
+        Framing("v5.channel.k8s.io", half_closes=True),
+    )
+}
+"""For exec and attach."""
+
+PORT_PROTOCOLS: Final[Mapping[str, Framing]] = {
+    framing.name: framing
+    for framing in (Framing(""), Framing("v4.channel.k8s.io"), Framing("v4.base64.channel.k8s.io", is_base64=True))
+}
+"""For port-forward."""

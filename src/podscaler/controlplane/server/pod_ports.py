@@ -1,0 +1,131 @@
+"""`pods/NAME/portforward`: TCP connections to ports of a pod over a WebSocket.
+
+Called by `dispatch`. With `v4.channel.k8s.io` the ports are named in the query, and each has one connection and two
+channels: data, and an error text. With the tunnelling protocol the WebSocket carries SPDY (`spdy_ports`).
+
+Source: core/v1 PodPortForwardOptions; the kubelet's port forwarding server.
+"""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Sequence
+
+from aiohttp import WSMsgType, web
+
+from podscaler.controlplane.pod_connections import PodConnections
+from podscaler.controlplane.registry import Object
+from podscaler.controlplane.server import channels, pod_targets, port_relay, websockets
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.channels import Framing
+from podscaler.controlplane.server.open_sessions import Activity
+from podscaler.controlplane.server.queries import Query
+
+PORT_MAX = 65_535
+PORTS_MAX = 100
+INPUT_MESSAGES_MAX = 4
+"""Of each connection; a client that sends more to one that does not read waits, with all its connections."""
+
+
+async def forward(plane: Plane, call: Call) -> Answer | web.StreamResponse:
+    """Forward ports of a pod.
+
+    Raises:
+        StatusError: 400, 403, 404, 429, 503, before the WebSocket is open.
+    """
+    pod = pod_targets.pod_of(plane, call)
+    pod_targets.check_host(pod)
+    if plane.connections is None:
+        raise pod_targets.no_pods_run()
+    pod_targets.check_upgrade(call)
+    request = call.request
+    if not websockets.is_websocket(request):
+        raise pod_targets.not_spoken()
+    try:
+        ports = _ports(call.query)
+    except ValueError as error:
+        return pod_targets.said_by_node(str(error), 400)
+    if not plane.connections.is_running(pod):
+        meta = pod["metadata"]
+        return pod_targets.said_by_node(f'pod not found ("{meta["name"]}_{meta["namespace"]}")', 500)
+    framing = channels.PORT_PROTOCOLS[websockets.choose_protocol(request, channels.PORT_PROTOCOLS)]
+    plane.sessions.check_room()
+    connections = plane.connections
+    socket = await websockets.open_socket(request, framing.name)
+    await plane.sessions.hold(lambda activity: _Forwarding(socket, framing, activity).run(connections, pod, ports))
+    return socket
+
+
+def _ports(query: Query) -> list[int]:
+    """The ports asked for, also several in one parameter. Raises ValueError in the kubelet's words."""
+    texts = [part for text in query.texts("ports") for part in text.split(",")]
+    if not texts:
+        raise ValueError('query parameter "port" is required')
+    return [_port(text) for text in texts[:PORTS_MAX]]
+
+
+def _port(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise ValueError(f'unable to parse "{text}" as a port: {why}') from None
+    if not 0 < number <= PORT_MAX:
+        raise ValueError(f'port "{text}" must be > 0')
+    return number
+
+
+class _Forwarding:
+    """The connections of one WebSocket, one for each port of the query."""
+
+    def __init__(self, socket: web.WebSocketResponse, framing: Framing, activity: Activity) -> None:
+        self._socket = socket
+        self._framing = framing
+        self._activity = activity
+
+    async def run(self, connections: PodConnections, pod: Object, ports: Sequence[int]) -> None:
+        """Until every connection has ended, or the client has."""
+        inputs: list[asyncio.Queue[bytes]] = [asyncio.Queue(INPUT_MESSAGES_MAX) for _ in ports]
+        try:
+            for index, port in enumerate(ports):
+                await self._send(2 * index, struct.pack("<H", port))
+                await self._send(2 * index + 1, struct.pack("<H", port))
+            forwards = [self._forward(connections, pod, port, index, inputs[index]) for index, port in enumerate(ports)]
+            await port_relay.first_of(self._take_input(inputs), port_relay.all_of(forwards))
+        except ConnectionError:
+            return  # the client has gone
+        finally:
+            await self._socket.close()
+
+    async def _forward(
+        self, connections: PodConnections, pod: Object, port: int, index: int, given: "asyncio.Queue[bytes]"
+    ) -> None:
+        async def send(data: bytes) -> None:
+            await self._send(2 * index, data)
+
+        fault = await port_relay.relay(connections, pod, port, _queued(given), send)
+        if fault:
+            await self._send(2 * index + 1, fault.encode())
+
+    async def _take_input(self, inputs: "Sequence[asyncio.Queue[bytes]]") -> None:
+        """Pass on what the client sends; returns when it has closed the connection."""
+        async for message in self._socket:
+            self._activity.note()
+            if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
+                continue
+            received = self._framing.decode(message.data)
+            if received is not None and received.channel % 2 == 0 and received.channel // 2 < len(inputs):
+                await inputs[received.channel // 2].put(received.data)
+
+    async def _send(self, channel: int, data: bytes) -> None:
+        message = self._framing.encode(channel, data)
+        if isinstance(message, str):
+            await self._socket.send_str(message)
+        else:
+            await self._socket.send_bytes(message)
+        self._activity.note()
+
+
+async def _queued(given: "asyncio.Queue[bytes]") -> AsyncIterator[bytes]:
+    while True:
+        yield await given.get()

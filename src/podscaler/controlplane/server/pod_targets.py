@@ -1,0 +1,67 @@
+"""Which pod and container a request for logs or streams means, and the refusals of those that cannot be had.
+
+Called by `pod_logs`, `pod_sessions` and `pod_ports`.
+
+Source: the API server's registry of pods (its choice of a container and its words).
+"""
+
+from podscaler.api.resources import Object
+from podscaler.controlplane.server import answers, names, refusals, websockets
+from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.errors import StatusError
+
+
+def pod_of(plane: Plane, call: Call) -> Object:
+    """The pod of the path. Raises StatusError 400, 404."""
+    names.check_in_path(call.path.name)
+    pod: Object = plane.objects.get(call.key, call.path.namespace, call.path.name).decode()
+    return pod
+
+
+def container_of(asked: str, pod: Object) -> str:
+    """The container asked for, or the pod's only one.
+
+    Raises:
+        StatusError: 400 where it does not exist, or has to be named.
+    """
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    groups = ("initContainers", "containers", "ephemeralContainers")
+    known = [container["name"] for group in groups for container in spec.get(group) or ()]
+    if asked:
+        if asked not in known:
+            raise refusals.bad_request(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(spec.get("containers") or ()) == 1:
+        only: str = spec["containers"][0]["name"]
+        return only
+    raise refusals.bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(known)}]")
+
+
+def check_host(pod: Object) -> None:
+    """Refuse (400) a pod that no node has."""
+    if not pod["spec"].get("nodeName"):
+        raise refusals.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
+
+
+def check_upgrade(call: Call) -> None:
+    """Refuse (400) a request that does not ask for another protocol."""
+    if not websockets.is_upgrade(call.request):
+        raise refusals.bad_request("Upgrade request required")
+
+
+def no_pods_run() -> StatusError:
+    """503: this server is alone."""
+    text = "streams lead to where pods run, and none run here"
+    return StatusError(text, code=503, reason="ServiceUnavailable")
+
+
+def not_spoken() -> StatusError:
+    """400: the client wants SPDY, as kubectl did before WebSockets."""
+    text = "only WebSocket streams are served: use kubectl 1.31 or newer, and leave its WebSocket support on"
+    return refusals.bad_request(text)
+
+
+def said_by_node(text: str, status: int) -> Answer:
+    """What the node refuses, as a plain text: clients show it behind `unable to upgrade connection:`."""
+    return answers.text(text, status)
