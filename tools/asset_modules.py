@@ -12,6 +12,7 @@ from pathlib import Path
 
 KUBERNETES_VERSION = "v1.37.0"
 KUBERNETES_RELEASED_AT = "2026-08-26T10:44:20Z"
+HELM_VERSION = "v3.22.0"
 INSTEAD_VARIABLE = "KUBEBUILDER_ASSETS"
 _SOURCES = Path(__file__).resolve().parent.parent / "assets"
 
@@ -68,17 +69,28 @@ def _inputs(source: Path) -> Iterator[Path]:
     yield from source.glob("*.go")
 
 
+_MAJOR, _MINOR, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+
+
 def _kubernetes_stamps() -> dict[str, str]:
     facts = {
         "gitVersion": KUBERNETES_VERSION,
-        "gitMajor": "1",
-        "gitMinor": KUBERNETES_VERSION.split(".")[1],
+        "gitMajor": _MAJOR,
+        "gitMinor": _MINOR,
         "gitTreeState": "archive",
         "gitCommit": "unknown",
         "buildDate": KUBERNETES_RELEASED_AT,
     }
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     return {f"{package}.{variable}": text for package in packages for variable, text in facts.items()}
+
+
+def _helm_stamps() -> dict[str, str]:
+    """With the release of Kubernetes that charts are rendered for where no cluster is asked."""
+    packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+    facts = {"k8sVersionMajor": _MAJOR, "k8sVersionMinor": _MINOR}
+    release = {f"{package}.{variable}": text for package in packages for variable, text in facts.items()}
+    return {"helm.sh/helm/v3/internal/version.version": HELM_VERSION, **release}
 
 
 MODULES = (
@@ -93,6 +105,8 @@ MODULES = (
         _kubernetes_stamps(),
         replaceable=True,
     ),
+    AssetModule("informers", {"informers": "."}, {}),
+    AssetModule("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _helm_stamps()),
 )
 
 
