@@ -21,6 +21,7 @@ ERRNO_TEXTS = {
     errno.EMFILE: "too many open files",
 }
 CERTIFICATE_TEXTS = {
+    7: "certificate signed by unknown authority",
     10: "certificate has expired or is not yet valid",
     9: "certificate has expired or is not yet valid",
     18: "certificate signed by unknown authority",

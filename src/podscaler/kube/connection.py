@@ -133,8 +133,16 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             raise NoAnswer("EOF", broken=True, unanswered=True)
         self._response, self._streams, self._failure = Response(), streams, None
-        self._transport.write(data)
+        self._loop.call_soon(self._write, data)
         return self._response
+
+    def _write(self, data: bytes) -> None:
+        """Runs after whatever else is ready now: writes in a row wake the kernel and the server less often.
+
+        Over TLS that saves a third of the CPU of a request (docs/decisions/http-client.md).
+        """
+        if self._transport is not None:
+            self._transport.write(data)
 
     async def _wait(self) -> None:
         if self._failure is None:
