@@ -12,8 +12,10 @@ from pathlib import Path
 
 from podscaler.api import catalog
 from podscaler.clock import SystemClock
+from podscaler.controlplane.access import bootstrap
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.registry import VirtualObjects
@@ -44,6 +46,8 @@ def serving(
         users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))})
         neighbours = Neighbours(virtual=virtual)
         objects = Objects(store, stored)
+        await make_system_namespaces(LocalRegistry(objects))
+        await bootstrap.ensure_policy(LocalRegistry(objects))
         objects.give("services", ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200)).give)
         server = ApiServer(objects, served, authenticator=users, tls=tls, clock=clock, neighbours=neighbours)
         ports.append(await server.start("127.0.0.1", 0))

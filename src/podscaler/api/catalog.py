@@ -26,6 +26,8 @@ from podscaler.api.kinds import (
     priorityclass,
     replicaset,
     resourcequota,
+    role,
+    rolebinding,
     runtimeclass,
     service,
     serviceaccount,
@@ -64,6 +66,10 @@ RESOURCES: tuple[Resource, ...] = (
     networkpolicy.RESOURCE,
     runtimeclass.RESOURCE,
     poddisruptionbudget.RESOURCE,
+    rolebinding.CLUSTER_ROLE_BINDING,
+    role.CLUSTER_ROLE,
+    rolebinding.ROLE_BINDING,
+    role.ROLE,
     priorityclass.RESOURCE,
 )
 """Core group first, then by group; within a group by name, as discovery lists them."""

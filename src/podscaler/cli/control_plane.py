@@ -21,7 +21,7 @@ from podscaler.controller import loop
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
-from podscaler.controlplane.access import certificates, kubeconfig, secret_files, token_file, tokens
+from podscaler.controlplane.access import bootstrap, certificates, kubeconfig, secret_files, token_file, tokens
 from podscaler.controlplane.access.certificates import Certificates
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.cluster import manager
@@ -141,6 +141,7 @@ class ControlPlane:
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
         registry = LocalRegistry(objects)
         await make_system_namespaces(registry)
+        await bootstrap.ensure_policy(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.give("services", cluster_ips.give)

@@ -6,7 +6,7 @@ decided one after the other (`change` functions see the newest version, so a rea
 once they are durable. Refusals are `StatusError` in upstream's words.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -15,6 +15,7 @@ from podscaler.api.resources import Object, Resource
 from podscaler.controlplane import deletion, entries, listing, refusals, scaling, watching
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.listing import Page
+from podscaler.controlplane.log import Event
 from podscaler.controlplane.options import (
     LATEST,
     PLAIN_DELETE,
@@ -27,7 +28,7 @@ from podscaler.controlplane.selecting import selection
 from podscaler.controlplane.store import Store
 from podscaler.controlplane.transactions import Transaction
 from podscaler.controlplane.watching import Subscription, Watchers
-from podscaler.controlplane.writing import Change, Deleted, Give, Writer
+from podscaler.controlplane.writing import Admission, Change, Deleted, Give, Writer
 
 _DELETED_AT_ONCE = 100
 """How many objects of a collection one transaction deletes: it holds up the event loop for milliseconds, not more."""
@@ -52,6 +53,14 @@ class Objects:
     def give(self, resource: str, give: Give) -> None:
         """From now on put into every new object of a kind what `give` gives it, except on dry runs."""
         self._givers[resource] = give
+
+    def admit(self, resource: str, admission: Admission) -> None:
+        """From now on ask `admission` before an object of a kind is written (not: its subresources)."""
+        self._writer.admissions.setdefault(resource, []).append(admission)
+
+    def listen(self, listener: Callable[[list[Event]], None]) -> None:
+        """Call `listener` with the events of every commit, in order, once reads see them."""
+        self._store.listen(listener)
 
     def resource(self, key: str) -> Resource:
         """The record of a served kind."""

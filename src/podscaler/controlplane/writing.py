@@ -19,6 +19,10 @@ from podscaler.controlplane.transactions import Transaction
 Give = Callable[[Object], None]
 """Puts into a new, valid object what the server gives it (a Service's address), in place. Raises PodscalerError."""
 
+Admission = Callable[[Object, Object | None], None]
+"""Called with an object to be written and the stored one (None on create); may complete the first or raise StatusError.
+"""
+
 Change = Callable[[Object], Object]
 """From the stored object (a copy, storage version) to the wanted one; synchronous; may raise StatusError."""
 
@@ -42,6 +46,7 @@ class Writer:
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
         self._resources = resources
         self._random = random
+        self.admissions: dict[str, list[Admission]] = {}
 
     def named(self, resource: Resource) -> Resource:
         """The record that refusals name: of two faces of one kind, the one that stores it."""
@@ -55,6 +60,7 @@ class Writer:
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
         self._set_name(transaction, resource, metadata)
+        self._admit(resource, obj, None)
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
         self._refuse(resource, obj, preparing.new_faults(resource, obj))
         metadata = obj["metadata"]
@@ -72,6 +78,8 @@ class Writer:
         self._check_preconditions(resource, stored, options)
         old = stored.decode()
         new = change(stored.decode())
+        if not options.subresource:
+            self._admit(resource, new, old)
         preparing.check_version(self.named(resource), new, stored)
         self._set_type(resource, new)
         preparing.complete_update(resource, new, old, options.subresource)
@@ -101,6 +109,10 @@ class Writer:
         if stored is None:
             raise refusals.not_found(self.named(resource), name)
         return stored
+
+    def _admit(self, resource: Resource, new: Object, old: Object | None) -> None:
+        for admission in self.admissions.get(resource.key, ()):
+            admission(new, old)
 
     def _check_namespace(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
         if not resource.namespaced:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
+import policies
 import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, running_server
 
@@ -181,6 +182,7 @@ async def test_impersonation(server: Running) -> None:
 
 async def test_reviews(server: Running) -> None:
     """Anyone may ask who they are and what they may do."""
+    await policies.create_default_policy(server.objects)
     group = "/apis/authorization.k8s.io/v1"
     wanted = {"spec": {"resourceAttributes": {"verb": "list", "resource": "pods"}}}
     headers = {"Authorization": f"Bearer {VIEWER_TOKEN}"}
@@ -193,7 +195,10 @@ async def test_reviews(server: Running) -> None:
         )
     ]
     assert answers[0] == {"allowed": False}
-    assert answers[1]["resourceRules"][0]["resources"] == ["selfsubjectreviews"]
+    assert answers[1]["resourceRules"][0]["resources"] == [
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+    ]
     assert answers[2]["userInfo"] == {"username": "viewer", "groups": ["viewers", "system:authenticated"]}
 
 
@@ -203,10 +208,19 @@ async def test_reviews(server: Running) -> None:
         pytest.param(
             "authentication.k8s.io/v1/tokenreviews",
             {"token": VIEWER_TOKEN},
-            {"authenticated": True, "user": {"username": "viewer", "groups": ["viewers", "system:authenticated"]}},
+            {
+                "authenticated": True,
+                "user": {"username": "viewer", "groups": ["viewers", "system:authenticated"]},
+                "audiences": ["https://kubernetes.default.svc.cluster.local"],
+            },
             id="a token",
         ),
-        pytest.param("authentication.k8s.io/v1/tokenreviews", {"token": "x"}, {"user": {}}, id="no token"),
+        pytest.param(
+            "authentication.k8s.io/v1/tokenreviews",
+            {"token": "x"},
+            {"user": {}, "error": "invalid bearer token"},
+            id="no token",
+        ),
         pytest.param(
             "authorization.k8s.io/v1/subjectaccessreviews",
             {"user": "eve", "groups": ["system:masters"], "nonResourceAttributes": {"verb": "get", "path": "/x"}},

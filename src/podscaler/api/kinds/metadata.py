@@ -19,7 +19,11 @@ _NameRule = Callable[[str], list[str]]
 
 _NAME_RULES: Mapping[str, _NameRule] = {
     "apiservices.apiregistration.k8s.io": names.path_segment_faults,
+    "clusterrolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
+    "clusterroles.rbac.authorization.k8s.io": names.path_segment_faults,
     "namespaces": names.dns_label_faults,
+    "rolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
+    "roles.rbac.authorization.k8s.io": names.path_segment_faults,
     "services": names.dns_label_faults,
 }
 """By `Resource.key`; every other kind has the names of DNS subdomains."""

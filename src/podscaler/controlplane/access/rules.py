@@ -1,23 +1,17 @@
 """Who may do what: the one place that is asked before a request is carried out.
 
-Called by `server.app` for every request and by the self access reviews. For now there are two kinds of users: members
-of system:masters may do everything, everyone else who is known may read discovery and ask about themselves. Role-based
-rules take the place of `is_allowed`, and nothing else.
+Called by `server.dispatch` for every request, by the access reviews, by `impersonation` and `escalation`. Members of
+system:masters may do everything; everyone else may do what the roles bound to them say.
 
-Source: upstream's bootstrap roles cluster-admin, system:discovery and system:basic-user.
+Source: upstream's RBAC authorizer and its refusals; tests/conformance/golden/errors.jsonl.
 """
 
 from dataclasses import dataclass
 
+from podscaler.controlplane.access.policy_index import PolicyIndex, missing_role
+from podscaler.controlplane.access.policy_rules import Rule
 from podscaler.controlplane.access.users import MASTERS, User
 from podscaler.errors import StatusError
-
-DISCOVERY_PATHS = ("/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version")
-SELF_REVIEWS = {
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +33,74 @@ class Attributes:
     namespace: str = ""
     name: str = ""
 
-
-def is_allowed(user: User, wanted: Attributes) -> bool:
-    """Whether `user` may do that."""
-    if MASTERS in user.groups:
-        return True
-    if not wanted.resource:
-        return wanted.verb == "get" and _is_discovery(wanted.path)
-    return wanted.verb == "create" and (wanted.group, wanted.resource) in SELF_REVIEWS
+    def is_met_by(self, rule: Rule) -> bool:
+        """Whether a rule lets somebody do it."""
+        if not self.resource:
+            return rule.allows_path(self.verb, self.path)
+        return rule.allows_resource(self.verb, self.group, self.resource, self.subresource, self.name)
 
 
-def authorize(user: User, wanted: Attributes) -> None:
-    """Return if `user` may do that.
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether something is allowed, and why (empty where there is nothing to say)."""
 
-    Raises:
-        StatusError: 403 in upstream's words.
-    """
-    if not is_allowed(user, wanted):
-        raise _path_refusal(user, wanted) if not wanted.resource else _resource_refusal(user, wanted)
+    allowed: bool
+    reason: str = ""
 
 
-def _is_discovery(path: str) -> bool:
-    return any(path == known or path.startswith(f"{known}/") for known in DISCOVERY_PATHS)
+MASTERS_MAY = Decision(allowed=True)
+NOBODY_ALLOWS_IT = Decision(allowed=False)
 
 
-def _path_refusal(user: User, wanted: Attributes) -> StatusError:
+class Authorizer:
+    """Decides by the roles and bindings of `policy`."""
+
+    def __init__(self, policy: PolicyIndex) -> None:
+        self.policy = policy
+
+    def decide(self, user: User, wanted: Attributes) -> Decision:
+        """Whether `user` may do that."""
+        if MASTERS in user.groups:
+            return MASTERS_MAY
+        errors: dict[str, None] = {}
+        for grant in self.policy.grants(user, wanted.namespace if wanted.resource else ""):
+            rules = self.policy.rules_of_role(grant.role)
+            if rules is None:
+                errors[missing_role(grant.role)] = None
+            elif any(map(wanted.is_met_by, rules)):
+                return Decision(allowed=True, reason=f"RBAC: allowed by {grant.reason}")
+        if errors:
+            return Decision(allowed=False, reason=f"RBAC: {aggregated(list(errors))}")
+        return NOBODY_ALLOWS_IT
+
+    def authorize(self, user: User, wanted: Attributes) -> Decision:
+        """Return the decision if `user` may do that.
+
+        Raises:
+            StatusError: 403 in upstream's words.
+        """
+        decision = self.decide(user, wanted)
+        if not decision.allowed:
+            raise refusal(user, wanted, decision.reason)
+        return decision
+
+
+def aggregated(errors: list[str]) -> str:
+    """Several errors as Go prints them together."""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+
+
+def refusal(user: User, wanted: Attributes, reason: str = "") -> StatusError:
+    """The 403 for what `user` may not do."""
+    return _resource_refusal(user, wanted, reason) if wanted.resource else _path_refusal(user, wanted, reason)
+
+
+def _path_refusal(user: User, wanted: Attributes, reason: str) -> StatusError:
     text = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
-    return StatusError(text, code=403, reason="Forbidden", details={})
+    return StatusError(_with_reason(text, reason), code=403, reason="Forbidden", details={})
 
 
-def _resource_refusal(user: User, wanted: Attributes) -> StatusError:
+def _resource_refusal(user: User, wanted: Attributes, reason: str) -> StatusError:
     full = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource
     subject = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
     if wanted.name:
@@ -80,4 +112,8 @@ def _resource_refusal(user: User, wanted: Attributes) -> StatusError:
     )
     details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
     shown = {key: value for key, value in details.items() if value}
-    return StatusError(text, code=403, reason="Forbidden", details=shown)
+    return StatusError(_with_reason(text, reason), code=403, reason="Forbidden", details=shown)
+
+
+def _with_reason(text: str, reason: str) -> str:
+    return f"{text}: {reason}" if reason else text

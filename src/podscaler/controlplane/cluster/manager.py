@@ -12,6 +12,7 @@ from typing import Any
 from podscaler import supervision
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
+from podscaler.controlplane.access.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.cluster import apiservices
 from podscaler.controlplane.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
@@ -37,6 +38,7 @@ from podscaler.controlplane.workloads.statefulset import StatefulSets
 ALL = frozenset(
     {
         "apiservice-registration",
+        "clusterrole-aggregation-controller",
         "daemonset-controller",
         "deployment-controller",
         "disruption-controller",
@@ -67,10 +69,21 @@ WORKLOADS = frozenset(
 )
 """What `--without-workload-controllers` leaves to another controller manager."""
 API_SERVER = frozenset(
-    {"apiservice-registration", "event-expiry", "kubernetes-service-controller", "service-address-controller"}
+    {
+        "apiservice-registration",
+        "clusterrole-aggregation-controller",
+        "event-expiry",
+        "kubernetes-service-controller",
+        "service-address-controller",
+    }
 )
-"""What upstream's API server does itself, without any controller manager."""
-_WORKERS = {"generic-garbage-collector": 20, "event-expiry": 1, "pod-garbage-collector": 1}
+"""What upstream's API server does itself, without any controller manager; and roles made of others are up to date."""
+_WORKERS = {
+    "clusterrole-aggregation-controller": 1,
+    "event-expiry": 1,
+    "generic-garbage-collector": 20,
+    "pod-garbage-collector": 1,
+}
 _USUAL_WORKERS = 5
 
 
@@ -137,6 +150,7 @@ class Controllers:
             "statefulset-controller": lambda: StatefulSets(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
+            "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),
             "event-expiry": lambda: EventExpiry(registry, clock),
             "pod-garbage-collector": lambda: FinishedPods(registry),
         }

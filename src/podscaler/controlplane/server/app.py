@@ -19,6 +19,8 @@ from aiohttp import web
 from podscaler.api import openapi
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
+from podscaler.controlplane.access import escalation, policy_index
+from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
@@ -112,7 +114,16 @@ class ApiServer:
         pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks, compact=objects.compact)
         self._streams = Streams()
         self._sessions = plane.sessions
-        self._dispatcher = Dispatcher(plane, routes, pages=pages, streams=self._streams, authenticator=authenticator)
+        authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
+        escalation.guard(objects, authorizer)
+        self._dispatcher = Dispatcher(
+            plane,
+            routes,
+            pages=pages,
+            streams=self._streams,
+            authenticator=authenticator,
+            authorizer=authorizer,
+        )
         self._discovery = discovery
         self._tls = tls
         self._runner: web.ServerRunner | None = None

@@ -5,12 +5,14 @@ method (405), form (406); the rest is the handlers'.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from aiohttp import web
 
-from podscaler.controlplane.access import rules
-from podscaler.controlplane.access.rules import Attributes
+from podscaler.api import names as name_rules
+from podscaler.controlplane import field_selectors
+from podscaler.controlplane.access import acting, impersonation
+from podscaler.controlplane.access.rules import Attributes, Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.server import (
@@ -18,6 +20,7 @@ from podscaler.controlplane.server import (
     bodies,
     deletes,
     metric_apis,
+    names,
     negotiation,
     patching,
     paths,
@@ -37,7 +40,7 @@ from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.queries import EMPTY, Query
-from podscaler.controlplane.server.reviews import REVIEWS, Review
+from podscaler.controlplane.server.reviews import REVIEWS, Asking, Review
 from podscaler.controlplane.server.routes import Routes, Served
 from podscaler.controlplane.server.streams import Streams
 
@@ -83,13 +86,21 @@ class Dispatcher:
     """See the module."""
 
     def __init__(
-        self, plane: Plane, routes: Routes, *, pages: Pages, streams: Streams, authenticator: Authenticator
+        self,
+        plane: Plane,
+        routes: Routes,
+        *,
+        pages: Pages,
+        streams: Streams,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
     ) -> None:
         self._plane = plane
         self._routes = routes
         self._pages = pages
         self._streams = streams
         self._authenticator = authenticator
+        self._authorizer = authorizer
 
     async def respond(self, exchange: Exchange) -> Response:
         """Carry out a request.
@@ -105,24 +116,24 @@ class Dispatcher:
         exchange.query = Query(query) if query else EMPTY
         target = paths.parse(path)
         if target is None:
-            rules.authorize(user, Attributes(request.method.lower(), path=path))
+            wanted = Attributes(request.method.lower(), path=path)
+            self._admit(user, request, wanted)
             return await self._pages.answer(request, path, exchange.query)
-        user = self._acting(user, request, target, exchange.query)
-        rules.authorize(user, _attributes(request.method, target, exchange.query))
+        user = self._admit(user, request, _attributes(request.method, target, exchange.query))
         return await self._to_resource(exchange, target, user)
 
-    def _acting(self, user: User, request: web.BaseRequest, target: ResourcePath, query: Query) -> User:
-        """Whom the request acts for: its user, or whom that may impersonate.
+    def _admit(self, user: User, request: web.BaseRequest, wanted: Attributes) -> User:
+        """For whom the request is carried out: its user, or whom that acts for.
 
         Raises:
-            StatusError: 403.
+            StatusError: 400 for impersonation of nobody, 403.
         """
-        name = request.headers.get("Impersonate-User", "")
-        if not name:
-            return user
-        wanted = _attributes(request.method, target, query)
-        rules.authorize(user, replace(wanted, verb=f"impersonate-on:user-info:{wanted.verb}"))
-        return User(name, tuple(request.headers.getall("Impersonate-Group", ())))
+        other = impersonation.wanted_user(request.headers)
+        if other is not None:
+            user = impersonation.acting_for(other, user, wanted, self._authorizer)
+        self._authorizer.authorize(user, wanted)
+        acting.USER.set(user)
+        return user
 
     async def _to_resource(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
         served = self._routes.find(target)
@@ -154,7 +165,7 @@ class Dispatcher:
             return await metric_apis.get(metrics, exchange.request, target, exchange.query)
         review = _REVIEWS.get((target.group, target.version, target.resource))
         if review is not None and not target.name and bool(target.namespace) == review.namespaced:
-            return await self._review(exchange, review, user)
+            return await self._review(exchange, review, target, user)
         if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
             if exchange.request.method != "POST":
                 raise refusals.method_not_allowed()
@@ -167,7 +178,7 @@ class Dispatcher:
             return answers.NOT_FOUND_PAGE
         raise refusals.no_such_path()
 
-    async def _review(self, exchange: Exchange, review: Review, user: User) -> Answer:
+    async def _review(self, exchange: Exchange, review: Review, target: ResourcePath, user: User) -> Answer:
         request = exchange.request
         if request.method != "POST":
             raise refusals.method_not_allowed()
@@ -176,8 +187,11 @@ class Dispatcher:
         body = await bodies.read(request)
         received = bodies.decode(body, request.headers.get("Content-Type", ""), expected, {})
         exchange.warnings.extend(received.warnings)
-        obj = {**received.obj, "status": review.answer(received.obj, user, self._authenticator)}
-        obj.setdefault("metadata", {})
+        asked = received.obj
+        asked.setdefault("metadata", {})
+        if review.namespaced:
+            names.settle_namespace(asked, target.namespace)
+        obj = {**asked, "status": review.answer(asked, Asking(user, self._authenticator, self._authorizer))}
         return await answers.of(obj, form, status=201)
 
 
@@ -197,14 +211,25 @@ def _is_watch(target: ResourcePath, method: str, query: Query) -> bool:
 
 
 def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
+    verb = _verb(method, target, query)
     return Attributes(
-        _verb(method, target, query),
+        verb,
         group=target.group,
         resource=target.resource,
         subresource=target.subresource,
         namespace=target.name if target.resource == "namespaces" else target.namespace,
-        name=target.name,
+        name=target.name or (_selected_name(query) if verb in ("list", "watch") and query is not EMPTY else ""),
     )
+
+
+def _selected_name(query: Query) -> str:
+    """The one name that a list's field selector lets through, empty where it lets through others too."""
+    try:
+        terms = field_selectors.parse(query.text("fieldSelector"))
+    except field_selectors.FieldSelectorError:
+        return ""
+    found = [term.value for term in terms if term.field == "metadata.name" and not term.negated]
+    return found[0] if found and not name_rules.path_segment_faults(found[0]) else ""
 
 
 def _verb(method: str, target: ResourcePath, query: Query) -> str:

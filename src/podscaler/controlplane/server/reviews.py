@@ -1,21 +1,35 @@
-"""Questions about access: who am I, may I do this, what may I do.
+"""Questions about access: who am I, may I do this, what may I do, whose token is this.
 
-Called by `app` for POSTs to the review resources, which are answered and never stored.
+Called by `dispatch` for POSTs to the review resources, which are answered and never stored.
 
-Source: authentication.k8s.io/v1 and authorization.k8s.io/v1. Differs: token reviews and reviews about others come with
-role-based rules; until then the resources are served, and everyone but the asker is judged by the groups they state.
+Source: authentication.k8s.io/v1 and authorization.k8s.io/v1, upstream's validation of them.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from podscaler.api import field
+from podscaler.api.field import FieldError
 from podscaler.api.openapi import CreateOnly
 from podscaler.api.resources import Object
-from podscaler.controlplane.access import rules
-from podscaler.controlplane.access.rules import Attributes
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import AUTHENTICATED, MASTERS, User
+from podscaler.controlplane.access.policy_rules import EVERYTHING, Rule
+from podscaler.controlplane.access.rules import Attributes, Authorizer, aggregated
+from podscaler.controlplane.access.tokens import Authenticator, TokenFault
+from podscaler.controlplane.access.users import MASTERS, User
+from podscaler.controlplane.server import refusals
+
+_AUTHENTICATION = "authentication.k8s.io"
+_AUTHORIZATION = "authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks, and those who know the answers."""
+
+    user: User
+    authenticator: Authenticator
+    authorizer: Authorizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +38,14 @@ class Review:
 
     Attributes:
         message: the schema's name.
-        answer: from the asked object and who asks to its `status`.
+        answer: from the asked object (which it may complete) and who asks to its `status`; may raise StatusError.
     """
 
     group: str
     plural: str
     kind: str
     message: str
-    answer: Callable[[Object, User, Authenticator], Object]
+    answer: Callable[[Object, Asking], Object]
     namespaced: bool = False
 
     @property
@@ -45,45 +59,69 @@ class Review:
         return self.kind.lower()
 
 
-def _self_subject(review: Object, user: User, _tokens: Authenticator) -> Object:
+def _self_subject(review: Object, asking: Asking) -> Object:
     del review
-    return {"userInfo": _user_info(user)}
+    return {"userInfo": user_info(asking.user)}
 
 
-def _token(review: Object, _user: User, tokens: Authenticator) -> Object:
-    found = tokens.user_of(f"Bearer {_spec(review).get('token', '')}")
-    return {"authenticated": True, "user": _user_info(found)} if found else {"user": {}}
-
-
-def _self_access(review: Object, user: User, _tokens: Authenticator) -> Object:
-    return _judged(_spec(review), user)
-
-
-def _subject_access(review: Object, _user: User, _tokens: Authenticator) -> Object:
+def _token(review: Object, asking: Asking) -> Object:
     spec = _spec(review)
-    groups = tuple(group for group in spec.get("groups") or () if group != AUTHENTICATED)
-    return _judged(spec, User(spec.get("user", ""), groups))
+    if not spec.get("token"):
+        raise refusals.bad_request("token is required for TokenReview in authentication")
+    audiences = list(spec.get("audiences") or asking.authenticator.audiences)
+    found = asking.authenticator.user_of_token(spec["token"], audiences)
+    if isinstance(found, TokenFault):
+        return {"user": {}, "error": found.message}
+    common = [audience for audience in audiences if audience in found.audiences]
+    if not common:
+        raise refusals.internal("error validating audiences")
+    return {"authenticated": True, "user": user_info(found.user), "audiences": common}
 
 
-def _self_rules(review: Object, user: User, _tokens: Authenticator) -> Object:
-    del review
-    if MASTERS in user.groups:
-        resource_rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-        return {"resourceRules": resource_rules, "nonResourceRules": [_paths(["*"], ["*"])], "incomplete": False}
-    own = sorted({group for group, _ in rules.SELF_REVIEWS})
-    resource_rules = [
-        {"verbs": ["create"], "apiGroups": [group], "resources": sorted(_self_reviews_of(group))} for group in own
-    ]
-    shown = [path for known in rules.DISCOVERY_PATHS for path in (known, f"{known}/*")]
-    return {"resourceRules": resource_rules, "nonResourceRules": [_paths(["get"], shown)], "incomplete": False}
+def _self_access(review: Object, asking: Asking) -> Object:
+    spec = _spec(review)
+    _check(_attribute_faults(spec) + _metadata_faults(review))
+    return _judged(spec, asking.user, asking.authorizer)
 
 
-def _self_reviews_of(group: str) -> list[str]:
-    return [plural for own_group, plural in rules.SELF_REVIEWS if own_group == group]
+def _subject_access(review: Object, asking: Asking) -> Object:
+    spec = _spec(review)
+    _check(_attribute_faults(spec) + _subject_faults(spec) + _metadata_faults(review))
+    return _judged(spec, _subject(spec), asking.authorizer)
 
 
-def _paths(verbs: list[str], paths: list[str]) -> Object:
-    return {"verbs": verbs, "nonResourceURLs": paths}
+def _local_access(review: Object, asking: Asking) -> Object:
+    spec = _spec(review)
+    namespace = (review.get("metadata") or {}).get("namespace", "")
+    faults = _attribute_faults(spec) + _subject_faults(spec) + _metadata_faults(review, but_namespace=True)
+    wanted = spec.get("resourceAttributes")
+    if wanted is not None and wanted.get("namespace", "") != namespace:
+        path = "spec.resourceAttributes.namespace"
+        faults.append(field.invalid(path, wanted.get("namespace", ""), "must match metadata.namespace"))
+    if (on_path := spec.get("nonResourceAttributes")) is not None:
+        text = "disallowed on this kind of request"
+        faults.append(field.invalid("spec.nonResourceAttributes", _go_path(on_path), text))
+    _check(faults)
+    return _judged(spec, _subject(spec), asking.authorizer)
+
+
+def _self_rules(review: Object, asking: Asking) -> Object:
+    namespace = _spec(review).get("namespace", "")
+    if not namespace:
+        raise refusals.bad_request("no namespace on request")
+    rules, errors = asking.authorizer.policy.rules(asking.user, namespace)
+    if MASTERS in asking.user.groups and not rules:
+        rules = list(EVERYTHING)
+    status: Object = {
+        "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
+        "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
+        "incomplete": bool(errors),
+    }
+    return {**status, "evaluationError": aggregated(errors)} if errors else status
+
+
+def _resource_rule(rule: Rule) -> Object:
+    return {name: value for name, value in rule.to_object().items() if name != "nonResourceURLs"}
 
 
 def _spec(review: Object) -> Mapping[str, Any]:
@@ -91,28 +129,75 @@ def _spec(review: Object) -> Mapping[str, Any]:
     return spec
 
 
-def _judged(spec: Mapping[str, Any], user: User) -> Object:
-    return {"allowed": rules.is_allowed(user, _attributes(spec))}
+def _subject(spec: Mapping[str, Any]) -> User:
+    """The user that a review is about: with the groups that it states and no others."""
+    extra = spec.get("extra") or {}
+    return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra, is_known=False)
+
+
+def _judged(spec: Mapping[str, Any], user: User, authorizer: Authorizer) -> Object:
+    decision = authorizer.decide(user, _attributes(spec))
+    return {"allowed": decision.allowed} | ({"reason": decision.reason} if decision.reason else {})
 
 
 def _attributes(spec: Mapping[str, Any]) -> Attributes:
-    on_path = spec.get("nonResourceAttributes")
-    if on_path:
+    wanted = spec.get("resourceAttributes")
+    if wanted is None:
+        on_path = spec.get("nonResourceAttributes") or {}
         return Attributes(on_path.get("verb", ""), path=on_path.get("path", ""))
-    wanted = spec.get("resourceAttributes") or {}
     names = ("group", "resource", "subresource", "namespace", "name")
     return Attributes(wanted.get("verb", ""), **{name: wanted.get(name, "") for name in names})
 
 
-def _user_info(user: User) -> Object:
-    info: Object = {"username": user.name, "groups": list(user.all_groups)}
+def _attribute_faults(spec: Mapping[str, Any]) -> list[FieldError]:
+    wanted, on_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if wanted is not None and on_path is not None:
+        text = "cannot be specified in combination with resourceAttributes"
+        return [field.invalid("spec.nonResourceAttributes", _go_path(on_path), text)]
+    if wanted is None and on_path is None:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [field.invalid("spec.resourceAttributes", "null", text)]
+    return []
+
+
+def _go_path(on_path: Mapping[str, Any]) -> Object:
+    """Attributes of a path as upstream's messages show them: its internal type has the Go names of fields."""
+    return {"Path": on_path.get("path", ""), "Verb": on_path.get("verb", "")}
+
+
+def _subject_faults(spec: Mapping[str, Any]) -> list[FieldError]:
+    if spec.get("user") or spec.get("groups"):
+        return []
+    return [field.invalid("spec.user", "", "at least one of user or group must be specified")]
+
+
+def _metadata_faults(review: Object, *, but_namespace: bool = False) -> list[FieldError]:
+    metadata = {name: value for name, value in (review.get("metadata") or {}).items() if value}
+    metadata.pop("managedFields", None)
+    if but_namespace:
+        metadata.pop("namespace", None)
+    if not metadata:
+        return []
+    text = "must be empty except for namespace" if but_namespace else "must be empty"
+    return [field.invalid("metadata", metadata, text)]
+
+
+def _check(faults: list[FieldError]) -> None:
+    """Raise StatusError 422 if there are faults; upstream does not name the kind."""
+    if faults:
+        raise field.refusal(group=_AUTHORIZATION, kind="", name="", errors=faults)
+
+
+def user_info(user: User) -> Object:
+    """A user as authentication.k8s.io/v1 UserInfo."""
+    info: Object = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid
+    info["groups"] = list(user.all_groups)
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
     return info
 
-
-_AUTHENTICATION = "authentication.k8s.io"
-_AUTHORIZATION = "authorization.k8s.io"
 
 REVIEWS = (
     Review(
@@ -128,7 +213,7 @@ REVIEWS = (
         "localsubjectaccessreviews",
         "LocalSubjectAccessReview",
         "authorization/v1.LocalSubjectAccessReview",
-        _subject_access,
+        _local_access,
         namespaced=True,
     ),
     Review(
