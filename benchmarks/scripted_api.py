@@ -20,6 +20,7 @@ PER_NAMESPACE = 100
 NUMBER = re.compile(r"web-(\d+)")
 JSON = {"Content-Type": "application/json"}
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
 DISCOVERY = {
     "/apis/apps": {"versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
     "/apis/apps/v1": {"resources": [{"name": "deployments", "kind": "Deployment"}]},
@@ -44,7 +45,7 @@ class ScriptedApi:
         self._queries = 0
         self._hpas = {f"web-{index}": hpa(index) for index in range(count)}
         self._count = count
-        self._watchers: dict[str, list[asyncio.Queue[bytes]]] = {HPAS: [], "/api/v1/pods": []}
+        self._watchers: dict[str, list[asyncio.Queue[bytes]]] = {HPAS: [], "/api/v1/pods": [], DEPLOYMENTS: []}
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer to any request."""
@@ -54,12 +55,10 @@ class ScriptedApi:
         if path in DISCOVERY:
             return _json(DISCOVERY[path])
         if path in self._watchers:
-            pods = (pod(index, number) for index in range(self._count) for number in range(PODS_EACH))
-            items = list(self._hpas.values()) if path == HPAS else list(pods)
-            return _json({"metadata": {"resourceVersion": str(self._version)}, "items": items})
+            return _json({"metadata": {"resourceVersion": str(self._version)}, "items": self._list(path)})
         if path.startswith("/apis/metrics.k8s.io"):
             await asyncio.sleep(self._delay_s)
-            return _json(self._pod_metrics(request.query["labelSelector"]))
+            return _json(self._pod_metrics(path.split("/")[5], request.query.get("labelSelector", "")))
         if "/configmaps/" in path:
             return _json(NO_HISTORIES)
         if path.endswith("/scale"):
@@ -67,6 +66,13 @@ class ScriptedApi:
         if path.endswith("/status"):
             return await self._write_status(request)
         return _json({})
+
+    def _list(self, path: str) -> list[object]:
+        if path == HPAS:
+            return list(self._hpas.values())
+        if path == DEPLOYMENTS:
+            return [deployment(index) for index in range(self._count)]
+        return [pod(index, number) for index in range(self._count) for number in range(PODS_EACH)]
 
     async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers=JSON)
@@ -88,17 +94,20 @@ class ScriptedApi:
             queue.put_nowait(line)
         return _json(stored)
 
-    def _pod_metrics(self, selector: str) -> object:
-        name = selector.removeprefix("app=")
+    def _pod_metrics(self, namespace: str, selector: str) -> object:
+        """Of the pods of one deployment, or of all in the namespace."""
+        first = int(namespace.removeprefix("ns-")) * PER_NAMESPACE
+        indexes = [int(selector.removeprefix("app=web-"))] if selector else range(first, first + PER_NAMESPACE)
         self._queries += 1
         milli = 500 + (self._queries % 7 if self._is_live else 0)
         items = [
             {
-                "metadata": {"name": f"{name}-{number}", "namespace": namespace_of(name)},
+                "metadata": {"name": f"web-{index}-{number}", "namespace": namespace},
                 "timestamp": LONG_AGO,
                 "window": "15s",
                 "containers": [{"name": "app", "usage": {"cpu": f"{milli}m", "memory": "100Mi"}}],
             }
+            for index in indexes
             for number in range(PODS_EACH)
         ]
         return {"kind": "PodMetricsList", "items": items}
@@ -148,6 +157,16 @@ def pod(index: int, number: int) -> dict[str, object]:
         },
         "spec": {"containers": [{"name": "app", "image": "app:1", "resources": resources}], "nodeName": "n"},
         "status": {"phase": "Running", "startTime": LONG_AGO, "conditions": [ready], "podIP": "10.0.0.1"},
+    }
+
+
+def deployment(index: int) -> dict[str, object]:
+    """A deployment of three."""
+    name = f"web-{index}"
+    return {
+        "metadata": {"name": name, "namespace": namespace_of(name), "uid": name, "resourceVersion": "1"},
+        "spec": {"replicas": PODS_EACH, "selector": {"matchLabels": {"app": name}}},
+        "status": {"replicas": PODS_EACH},
     }
 
 

@@ -121,7 +121,12 @@ class WorkQueue(Generic[K]):
             due_at, _, key = heapq.heappop(self._delayed)
             if self._due_at.get(key) == due_at:
                 del self._due_at[key]
-                self.add(key)
+                self.release(key, due_at)
+
+    def release(self, key: K, due_at_s: float) -> None:
+        """Queue a key whose delay is over; `due_at_s` is when it was to be, by the monotonic clock."""
+        del due_at_s
+        self.add(key)
 
     async def _earlier_or(self, delay_s: float | None) -> None:
         if delay_s is None:

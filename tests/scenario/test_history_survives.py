@@ -116,6 +116,7 @@ async def test_in_memory_it_is_as_upstream() -> None:
 
 async def test_policies_remember_what_was_added(world: World) -> None:
     """A restart does not renew the budget of a policy."""
+    await world.advance(2)
     world.add_web(cpu="900m", replicas=5, **UP_2_IN_120_S)
     await world.advance(0)
     assert world.replicas() == 7

@@ -9,8 +9,6 @@ Source: decision.md 2 (steps 1 to 10), 3.1, 7.
 import asyncio
 from collections.abc import Sequence
 
-import msgspec
-
 from podscaler.api import selectors
 from podscaler.api.selectors import Selector, SelectorError
 from podscaler.controller.following import Autoscaler, CachedPod
@@ -18,7 +16,7 @@ from podscaler.controller.memory import Memory
 from podscaler.controller.seen import Seen
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.target import Target
-from podscaler.core import demand
+from podscaler.core import demand, model
 from podscaler.core.demand import Demand
 from podscaler.core.metric_spec import Metric
 from podscaler.core.model import Failure, Observation, Scale
@@ -48,16 +46,17 @@ class Observer:
     async def observe(self, autoscaler: Autoscaler) -> Seen:
         """The facts. Raises nothing that the world may cause: failures are facts."""
         target, scale = await self._read_target(autoscaler)
-        pods = self._target_pods(autoscaler, scale)
+        pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
         observation = self._observation(autoscaler, scale, pods)
         needed = demand.of_sync(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
             return Seen(observation, target, pods)
         self._memory.keep_selector(key_of(autoscaler), needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
-        pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
+        if self._pods.version != pods_version:
+            pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
         facts = tuple([answer.facts if answer else None for answer in answers])
-        observation = msgspec.structs.replace(self._observation(autoscaler, scale, pods), metrics=facts)
+        observation = self._observation(autoscaler, scale, pods, facts)
         return Seen(observation, target, pods, answers, durations_s)
 
     async def _read_target(self, autoscaler: Autoscaler) -> tuple[Target | None, Scale | Failure]:
@@ -71,13 +70,20 @@ class Observer:
         wire = target.scale
         return target, Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
 
-    def _observation(self, autoscaler: Autoscaler, scale: Scale | Failure, pods: Sequence[CachedPod]) -> Observation:
+    def _observation(
+        self,
+        autoscaler: Autoscaler,
+        scale: Scale | Failure,
+        pods: Sequence[CachedPod],
+        metrics: Sequence[model.Answer | None] = (),
+    ) -> Observation:
         key = key_of(autoscaler)
         return Observation(
             scale=scale,
             status=autoscaler.wire.status,
             generation=autoscaler.metadata.generation,
             pods=[pod.facts for pod in pods],
+            metrics=metrics,
             neighbours=self._memory.neighbours(key[0]),
             is_registered=self._memory.is_registered(key),
         )

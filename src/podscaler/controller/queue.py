@@ -25,10 +25,14 @@ class MeteredQueue(WorkQueue[Key]):
 
     def add(self, key: Key) -> None:
         """As in WorkQueue."""
+        self.release(key, self._clock.monotonic_s())
+
+    def release(self, key: Key, due_at_s: float) -> None:
+        """As in WorkQueue."""
         adds = self.adds
         super().add(key)
         if self.adds > adds:
-            self._metrics.added(key)
+            self._metrics.added(key, due_at_s)
 
     def add_after(self, key: Key, delay_s: float) -> None:
         """As in WorkQueue."""

@@ -113,7 +113,7 @@ class Reconciler:
         return decision, refusals
 
     async def _rescale(self, draft: Draft, target: Target) -> tuple[Decision, Sequence[StatusError]]:
-        written = await self._around.targets.write(target, draft.desired)
+        written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:
             return settle.refused(draft, now_ns, written.refusals[-1].message), written.refusals
@@ -146,7 +146,7 @@ class Reconciler:
         if status.is_same(autoscaler.wire.status, decision.status):
             return None
         try:
-            version = await status.write(self._around.client, autoscaler.wire, decision.status)
+            version = await self._around.writer.write_status(autoscaler.wire, decision.status)
         except StatusError as error:
             return error
         self._memory.versions.wrote(key_of(autoscaler), autoscaler.metadata.uid, version)

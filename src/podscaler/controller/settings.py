@@ -15,6 +15,8 @@ from podscaler.controller.gates import Gates
 from podscaler.core import emulation
 from podscaler.core import settings as core_settings
 
+TURNS_PER_WORKER = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -47,6 +49,16 @@ class Settings:
     downscale_delay_ns: int | None = None
     emulate: str = emulation.V1_37.version
     history_namespace: str | None = "kube-system"
+
+    @property
+    def turns(self) -> int:
+        """How many syncs run at once, not counting those that wait for metrics: what is left is mostly waiting too."""
+        return TURNS_PER_WORKER * self.concurrent_syncs
+
+    @property
+    def tick_s(self) -> float:
+        """How old an answer about metrics may be that a sync is given, in seconds: a tenth of the period."""
+        return self.sync_period_s / 10
 
     @property
     def sync_period_s(self) -> float:

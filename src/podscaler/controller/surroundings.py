@@ -4,20 +4,25 @@ The loop makes one, the reconciler uses it.
 """
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podscaler.clock import Clock
 from podscaler.controller.archive import Archive, NoArchive
 from podscaler.controller.config_map_archive import ConfigMapArchive
 from podscaler.controller.events import Recorder
+from podscaler.controller.followed_targets import FollowedTargets
 from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.recording import NoRecording, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.target import Targets
 from podscaler.controller.telemetry import Telemetry
+from podscaler.controller.turns import Turns
+from podscaler.controller.writer import ClusterWriter, Writer
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import Discovery
 from podscaler.metrics.api import APIMetricsSource
+from podscaler.metrics.limited import LimitedMetricsSource
+from podscaler.metrics.listed import KnownPods, ListedMetricsSource
 from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.metrics.source import MetricsSource
 
@@ -26,8 +31,10 @@ from podscaler.metrics.source import MetricsSource
 class Surroundings:
     """See the module; `of` makes the usual ones."""
 
-    client: Client
     targets: Targets
+    followed: FollowedTargets
+    writer: Writer
+    turns: Turns
     metrics: MetricsSource
     recorder: Recorder
     telemetry: Telemetry
@@ -49,16 +56,29 @@ class Surroundings:
         """Those of one API server; `metrics` None: its metrics APIs, `recording` None: nobody records."""
         discovery = Discovery(client, clock)
         source = metrics or APIMetricsSource(client, discovery, version_period_s=settings.sync_period_s)
+        turns = Turns(settings.turns)
+        followed = FollowedTargets(client, clock=clock, rng=rng)
+        targets = Targets(client, discovery, clock=clock, rng=rng, known=followed, away=turns.away)
+        limited = LimitedMetricsSource(source)
         return cls(
-            client=client,
-            targets=Targets(client, discovery, clock=clock, rng=rng),
-            metrics=SharedMetricsSource(source),
+            targets=targets,
+            followed=followed,
+            writer=ClusterWriter(client, targets),
+            turns=turns,
+            metrics=SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, away=turns.away),
             recorder=Recorder(client, clock, rng),
             telemetry=Telemetry(clock),
             recording=recording or NoRecording(),
             archive=_archive(client, settings, clock, rng),
             clock=clock,
         )
+
+    def listing(self, pods: KnownPods, settings: Settings) -> "Surroundings":
+        """The same, with the metrics of pods listed for whole namespaces where that costs less."""
+        listed = ListedMetricsSource(
+            self.metrics, pods, self.clock, tick_s=settings.tick_s, pause_s=settings.sync_period_s
+        )
+        return replace(self, metrics=listed)
 
 
 def _archive(client: Client, settings: Settings, clock: Clock, rng: random.Random) -> Archive:

@@ -1,7 +1,8 @@
 """What an autoscaler scales: reading and writing the scale subresource of its target.
 
 The reconciler reads once at the start of a sync, and writes with what it read. Reading goes through discovery,
-because a target is named by kind; the version that its reference names does not matter.
+because a target is named by kind; the version that its reference names does not matter. What is known already
+(`podscaler.controller.followed_targets`) is not asked for.
 
 Source: decision.md 2 steps 2, 3 and 11; controller.md 4 and 10.
 """
@@ -15,8 +16,11 @@ import msgspec
 
 from podscaler.api.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
 from podscaler.clock import Clock
+from podscaler.controller.followed_targets import KnownScales, NoneKnown
+from podscaler.controller.turns import Away, stay
 from podscaler.errors import StatusError
 from podscaler.kube import answers, urls
+from podscaler.kube.cache import Key
 from podscaler.kube.client import Client, is_conflict
 from podscaler.kube.discovery import NO_KIND_MATCH, Discovery, RESTMapping
 
@@ -34,16 +38,31 @@ class Target:
     """A target that was read.
 
     Attributes:
-        path: of its scale subresource.
-        subject: resource and name, for error texts.
-        reference: for the log, `<kind>/<namespace>/<name>`.
+        mapping: where objects of its kind are found.
+        key: its namespace and name.
+        kind: as the reference names it.
         scale: as read.
     """
 
-    path: str
-    subject: str
-    reference: str
+    mapping: RESTMapping
+    key: Key
+    kind: str
     scale: Scale
+
+    @property
+    def path(self) -> str:
+        """Of its scale subresource."""
+        return _path(self.mapping, self.key)
+
+    @property
+    def subject(self) -> str:
+        """Resource and name, for error texts."""
+        return f"{self.mapping.plural} {self.key[1]}"
+
+    @property
+    def reference(self) -> str:
+        """For the log: `<kind>/<namespace>/<name>`."""
+        return f"{self.kind}/{self.key[0]}/{self.key[1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +81,22 @@ class Targets:
         discovery: what the server serves.
         clock: for the waits between attempts.
         rng: for their jitter.
+        known: who may know scales without asking.
+        away: what to be in while waiting for an answer.
     """
 
-    def __init__(self, client: Client, discovery: Discovery, *, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        known: KnownScales | None = None,
+        away: Away = stay,
+    ) -> None:
+        self._known = known or NoneKnown()
+        self._away = away
         self._client = client
         self._discovery = discovery
         self._clock = clock
@@ -77,16 +109,18 @@ class Targets:
         resource, if the kind is served under several names.
         """
         first: StatusError | None = None
+        key = (namespace, reference.name)
         for mapping in await self._resources(reference):
-            prefix = urls.group_version(mapping.group, mapping.version)
-            path = prefix + urls.path("namespaces", namespace, mapping.plural, reference.name, "scale")
-            subject = f"{mapping.plural} {reference.name}"
-            shown = f"{reference.kind}/{namespace}/{reference.name}"
             try:
-                return Target(path, subject, shown, await self._get(path, subject))
+                scale = self._known.find(mapping, key) or await self._asked(mapping, key)
+                return Target(mapping, key, reference.kind, scale)
             except StatusError as error:
                 first = first or error
         raise first or StatusError("unrecognized resource", code=0)
+
+    async def _asked(self, mapping: RESTMapping, key: Key) -> Scale:
+        async with self._away():
+            return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
 
     async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
         """One mapping for each resource: the preferred version serves the scale of all."""
@@ -118,7 +152,11 @@ class Targets:
 
     async def _put(self, target: Target, replicas: int) -> None:
         wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
-        await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        answer = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        try:
+            self._known.wrote(target.mapping, _SCALE.decode(answer))
+        except msgspec.DecodeError:
+            log.debug("the answer to a write of %s's scale cannot be read", target.reference)
 
     async def _latest(self, target: Target) -> Target:
         try:
@@ -126,3 +164,8 @@ class Targets:
         except StatusError as error:
             log.warning("error getting latest scale for %s during conflict retry: %s", target.reference, error)
             return target
+
+
+def _path(mapping: RESTMapping, key: Key) -> str:
+    prefix = urls.group_version(mapping.group, mapping.version)
+    return prefix + urls.path("namespaces", key[0], mapping.plural, key[1], "scale")

@@ -22,6 +22,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 PREFIX = "horizontal_pod_autoscaler_controller"
 QUEUE = "horizontalpodautoscaler"
 DURATION_BUCKETS_S = tuple(0.001 * 2**exponent for exponent in range(15))
+LATENESS_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 QUEUE_BUCKETS_S = tuple(float(f"1e{exponent}") for exponent in range(-8, 2))
 ACTION_AND_ERROR = (
     "The label 'action' should be either 'scale_down', 'scale_up', or 'none'. Also, the label 'error' should be either "
@@ -167,17 +168,25 @@ class QueueMetrics(Collector):
     def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
         self._clock = clock
         self._added_at_s: dict[Key, float] = {}
+        self._due_at_s: dict[Key, float] = {}
         self._started_at_s: dict[Key, float] = {}
         self._adds = _counter("adds", "Total number of adds handled by workqueue", registry)
         self._retries = _counter("retries", "Total number of retries handled by workqueue", registry)
         self._queue_s = _histogram("queue", "How long an item stays in workqueue before being requested.", registry)
         self._work_s = _histogram("work", "How long processing an item from workqueue takes.", registry)
+        self._lateness_s = Histogram(
+            "podscaler_sync_lateness_seconds",
+            "How long after it was due the sync of an autoscaler began.",
+            buckets=LATENESS_BUCKETS_S,
+            registry=registry,
+        )
         registry.register(self)
 
-    def added(self, key: Key) -> None:
-        """The key waits now."""
+    def added(self, key: Key, due_at_s: float) -> None:
+        """The key waits now, and its sync was due at that instant of the monotonic clock."""
         self._adds.inc()
         self._added_at_s[key] = self._clock.monotonic_s()
+        self._due_at_s[key] = due_at_s
 
     def delayed(self) -> None:
         """A delayed addition was asked for, which upstream counts as a retry."""
@@ -188,6 +197,7 @@ class QueueMetrics(Collector):
         now_s = self._clock.monotonic_s()
         self._started_at_s[key] = now_s
         self._queue_s.observe(now_s - self._added_at_s.pop(key, now_s))
+        self._lateness_s.observe(max(now_s - self._due_at_s.pop(key, now_s), 0.0))
 
     def finished(self, key: Key) -> None:
         """The worker is done with the key."""

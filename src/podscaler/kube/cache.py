@@ -108,6 +108,10 @@ class Cache(Generic[T]):
         """The object of that key, None where there is none."""
         return self._objects.get(key[0], {}).get(key[1])
 
+    def count(self, namespace: str) -> int:
+        """How many objects a namespace has."""
+        return len(self._objects.get(namespace, ()))
+
     def select(self, namespace: str, selector: Selector) -> list[T]:
         """The objects of a namespace that `selector` picks, in the order of their names."""
         if selector.matches_nothing:

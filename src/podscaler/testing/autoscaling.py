@@ -40,13 +40,14 @@ class AutoscalerWorld:
 
     Args:
         recording: where the controller reports its syncs.
+        lists_deployments: whether the controller may follow deployments, or has to ask for each scale.
         settings: the controller's, where they are not the defaults; histories are kept in memory unless said otherwise.
     """
 
-    def __init__(self, recording: Recording | None = None, **settings: Any) -> None:
+    def __init__(self, recording: Recording | None = None, *, lists_deployments: bool = False, **settings: Any) -> None:
         self.recording = recording
         self.clock = VirtualClock()
-        self.cluster = FakeCluster()
+        self.cluster = FakeCluster(lists_deployments=lists_deployments)
         self.settings = Settings(**({"sync_period_ns": 15 * NANOSECONDS, "history_namespace": None} | settings))
         self.tasks: list[asyncio.Task[None]] = []
         self.controller = self.make_controller()

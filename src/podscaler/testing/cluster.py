@@ -24,6 +24,7 @@ HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 PODS = "/api/v1/pods"
 RESOURCE_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/"
 APPS = "/apis/apps/v1/namespaces/"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 DISCOVERY: Mapping[str, Object] = {
     "/api": {"versions": ["v1"]},
@@ -52,21 +53,28 @@ class Collection:
 class FakeCluster:
     """See the module.
 
+    Args:
+        lists_deployments: whether deployments can be listed and watched, or only their scales be asked for.
+
     Attributes:
         requests: everything that was asked, in order.
         events: the Event objects that were created or patched, as sent.
         config_maps: those of kube-system, by name.
+        hold_deployments: whether the watch of deployments lags behind what is written.
     """
 
     server = "https://10.0.0.1:443"
 
-    def __init__(self) -> None:
+    def __init__(self, *, lists_deployments: bool = False) -> None:
         self.requests: list[Request] = []
         self.events: list[Object] = []
         self.collections = {HPAS: Collection(), PODS: Collection()}
+        if lists_deployments:
+            self.collections[DEPLOYMENTS] = Collection()
         self.scales: dict[tuple[str, str], Object] = {}
         self.usage: dict[tuple[str, str], str] = {}
         self.config_maps: dict[str, Object] = {}
+        self.hold_deployments = False
         self._version = 100
         self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
 
@@ -101,6 +109,23 @@ class FakeCluster:
             "spec": {"replicas": replicas},
             "status": {"replicas": replicas, "selector": selector or f"app={name}"},
         }
+        self.tell_deployment(name, namespace=namespace)
+
+    def tell_deployment(self, name: str, *, namespace: str = "shop") -> None:
+        """Let those who watch deployments see one as it now is; `hold_deployments` keeps it from them."""
+        collection = self.collections.get(DEPLOYMENTS)
+        if collection is None or self.hold_deployments:
+            return
+        scale = self.scales[namespace, name]
+        key, value = scale["status"]["selector"].split("=")
+        obj = {
+            "metadata": dict(scale["metadata"]),
+            "spec": dict(scale["spec"]) | {"selector": {"matchLabels": {key: value}}},
+            "status": {"replicas": scale["status"]["replicas"]},
+        }
+        kind = "MODIFIED" if (namespace, name) in collection.objects else "ADDED"
+        collection.objects[namespace, name] = obj
+        collection.announce(kind, obj)
 
     def put_pod(self, name: str, app: str, cpu: str, *, namespace: str = "shop", request: str = "1") -> None:
         """Make (or change) a pod that is ready since long, and its CPU usage."""
@@ -238,6 +263,7 @@ class FakeCluster:
                 return conflict(f"{plural}.apps", name)
             scale["spec"]["replicas"] = scale["status"]["replicas"] = wanted["spec"].get("replicas", 0)
             scale["metadata"]["resourceVersion"] = self._next_version()
+            self.tell_deployment(name, namespace=namespace)
         return json_answer(scale)
 
     def _write_status(self, request: Request) -> Answer:

@@ -87,6 +87,7 @@ async def test_history_survives_a_quick_recreation(world: AutoscalerWorld) -> No
     """Deleted and made again before the next turn, an autoscaler keeps its recommendations: no scale-down yet."""
     world.add_web(replicas=4, cpu="500m")
     await world.start()
+    await world.advance(2)  # answers of the same tick are shared
     world.cluster.delete(HPAS, "web")
     for number in range(4):
         world.cluster.put_pod(f"web-{number}", "web", "100m")

@@ -12,6 +12,7 @@ from podscaler.core.model import Failure, PodSamples, Sample, Values
 from podscaler.errors import StatusError
 from podscaler.metrics import queries
 from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.testing.clock import VirtualClock
 
 WEB = selectors.parse("app=web")
 TAKEN_AT = 1_767_225_600_000_000_000
@@ -122,7 +123,7 @@ async def test_equal_questions_at_once_are_one(name: str) -> None:
     """Who asks while the answer is on its way shares it, failures too; a later question is asked again."""
     metric = CASES[name][0]
     source = Source()
-    shared = SharedMetricsSource(source)
+    shared = SharedMetricsSource(source, VirtualClock())
     first, second = await asyncio.gather(_ask(shared, metric), _ask(shared, metric))
     await _ask(shared, metric)
     assert (first == second, len(source.asked)) == (True, 2)

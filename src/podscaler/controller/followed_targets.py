@@ -1,0 +1,147 @@
+"""The scales of targets without asking for each: workloads of the kinds that autoscalers target, followed by watches.
+
+`podscaler.controller.target` asks here first. Rules:
+
+1. A kind is followed from the first autoscaler on that targets it. Until its list has come, and while its watch fails
+   (a missing permission, a server that is away), scales are asked for one by one.
+2. A scale that we wrote is seen as written: until the watch has brought the write back, nothing is found here.
+3. What is not found here may still exist: whoever asks tells "not found" only after asking the server.
+
+Source: controller.md 10. Differs: upstream asks the server for every scale in every sync.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from podscaler.api.autoscaling import Scale
+from podscaler.clock import Clock
+from podscaler.controller import derived_scales
+from podscaler.controller.consistency import ConsistencyStore
+from podscaler.controller.derived_scales import Resource
+from podscaler.kube import urls
+from podscaler.kube.cache import Cache, Key, key_of
+from podscaler.kube.client import Client
+from podscaler.kube.discovery import RESTMapping
+from podscaler.kube.watch import Reflector, Source
+
+
+class KnownScales(Protocol):
+    """Who may know a scale without asking."""
+
+    def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
+        """The scale of the object of that key; None where it has to be asked for."""
+        ...
+
+    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
+        """We wrote a scale, which the server then answered."""
+        ...
+
+
+class NoneKnown:
+    """Every scale is asked for."""
+
+    def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
+        """None."""
+        del mapping, key
+        return None
+
+    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """One kind: its scales, what keeps them current, and what we wrote that has not come back."""
+
+    scales: Cache[Scale]
+    reflector: Reflector[Scale]
+    written: "_Written"
+
+
+class _Written(ConsistencyStore):
+    """Our writes, forgotten with the objects."""
+
+    def added(self, obj: Scale) -> None:
+        """Nothing to forget."""
+
+    def updated(self, old: Scale, new: Scale) -> None:
+        """Nothing to forget."""
+
+    def deleted(self, obj: Scale) -> None:
+        """The workload is gone."""
+        self.forget(key_of(obj), obj.metadata.uid)
+
+
+class FollowedTargets:
+    """See the module's rules.
+
+    Args:
+        client: where to list and watch.
+        clock: for waits.
+        rng: for spread in time.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, rng: random.Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._followed: dict[Resource, _Followed] = {}
+        self._more = asyncio.Event()
+
+    @property
+    def errors(self) -> Mapping[str, str]:
+        """Why kinds cannot be followed at present, by plural; those that can be are not in it."""
+        return {
+            plural: followed.reflector.last_error
+            for (_, plural), followed in self._followed.items()
+            if followed.reflector.last_error
+        }
+
+    async def run(self) -> None:
+        """Follow what is asked for, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            running: set[Resource] = set()
+            while True:
+                for resource in self._followed.keys() - running:
+                    group.create_task(self._followed[resource].reflector.run(), name=f"the watch of {resource[1]}")
+                    running.add(resource)
+                self._more.clear()
+                await self._more.wait()
+
+    def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
+        """As KnownScales."""
+        resource = (mapping.group, mapping.plural)
+        followed = self._followed.get(resource)
+        if followed is None:
+            if resource in derived_scales.SELECTOR_TEXTS:
+                self._follow(resource, mapping.version)
+            return None
+        if not followed.scales.synced or followed.reflector.last_error:
+            return None
+        if followed.written.find_lag(key, followed.scales.version) is not None:
+            return None
+        return followed.scales.find(key)
+
+    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
+        """As KnownScales."""
+        followed = self._followed.get((mapping.group, mapping.plural))
+        if followed is not None:
+            meta = scale.metadata
+            followed.written.wrote(key_of(scale), meta.uid, meta.resource_version)
+
+    def _follow(self, resource: Resource, version: str) -> None:
+        group, plural = resource
+        source = Source(
+            urls.group_version(group, version) + urls.path(plural),
+            f"{plural}.{group}" if group else plural,
+            derived_scales.reader(resource),
+        )
+        scales: Cache[Scale] = Cache()
+        written = _Written()
+        scales.subscribe(written)
+        reflector = Reflector(self._client, source, cache=scales, clock=self._clock, rng=self._rng)
+        self._followed[resource] = _Followed(scales, reflector, written)
+        self._more.set()

@@ -1,0 +1,44 @@
+"""What a sync changes in the cluster: the scale of the target, and the autoscaler's status.
+
+The reconciler writes through a Writer, and through nothing else; another one may keep what it is given.
+"""
+
+from typing import Protocol
+
+from podscaler.api.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
+from podscaler.controller import status
+from podscaler.controller.target import Target, Targets, Written
+from podscaler.kube.client import Client
+
+
+class Writer(Protocol):
+    """Where the changes of syncs go."""
+
+    async def write_scale(self, target: Target, replicas: int) -> Written:
+        """Make `replicas` what is wanted of the target; refusals are in what is returned."""
+        ...
+
+    async def write_status(self, autoscaler: HorizontalPodAutoscaler, latest: HorizontalPodAutoscalerStatus) -> str:
+        """Put the status; the resourceVersion that the object then has. Raises StatusError."""
+        ...
+
+
+class ClusterWriter:
+    """Into the cluster.
+
+    Args:
+        client: for statuses.
+        targets: for scales.
+    """
+
+    def __init__(self, client: Client, targets: Targets) -> None:
+        self._client = client
+        self._targets = targets
+
+    async def write_scale(self, target: Target, replicas: int) -> Written:
+        """As Writer."""
+        return await self._targets.write(target, replicas)
+
+    async def write_status(self, autoscaler: HorizontalPodAutoscaler, latest: HorizontalPodAutoscalerStatus) -> str:
+        """As Writer. Raises StatusError."""
+        return await status.write(self._client, autoscaler, latest)
