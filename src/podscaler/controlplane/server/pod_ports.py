@@ -14,7 +14,7 @@ from aiohttp import WSMsgType, web
 
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Object
-from podscaler.controlplane.server import channels, pod_targets, port_relay, websockets
+from podscaler.controlplane.server import channels, pod_targets, port_relay, spdy_ports, websockets
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.channels import Framing
@@ -41,18 +41,31 @@ async def forward(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     request = call.request
     if not websockets.is_websocket(request):
         raise pod_targets.not_spoken()
+    tunnels = spdy_ports.PROTOCOL in websockets.offered_protocols(request)
     try:
-        ports = _ports(call.query)
+        ports = [] if tunnels else _ports(call.query)
     except ValueError as error:
         return pod_targets.said_by_node(str(error), 400)
     if not plane.connections.is_running(pod):
         meta = pod["metadata"]
         return pod_targets.said_by_node(f'pod not found ("{meta["name"]}_{meta["namespace"]}")', 500)
-    framing = channels.PORT_PROTOCOLS[websockets.choose_protocol(request, channels.PORT_PROTOCOLS)]
     plane.sessions.check_room()
+    if tunnels:
+        return await _tunnel(plane, call, plane.connections, pod)
+    framing = channels.PORT_PROTOCOLS[websockets.choose_protocol(request, channels.PORT_PROTOCOLS)]
     connections = plane.connections
     socket = await websockets.open_socket(request, framing.name)
     await plane.sessions.hold(lambda activity: _Forwarding(socket, framing, activity).run(connections, pod, ports))
+    return socket
+
+
+async def _tunnel(plane: Plane, call: Call, connections: PodConnections, pod: Object) -> web.StreamResponse:
+    socket = await websockets.open_socket(call.request, spdy_ports.PROTOCOL)
+
+    async def work(activity: Activity) -> None:
+        await spdy_ports.Tunnel(socket, connections, pod, clock=plane.clock, activity=activity).run()
+
+    await plane.sessions.hold(work)
     return socket
 
 
