@@ -5,24 +5,34 @@ the embedded one. It knows URLs and Status, and no kinds: callers decode. `subje
 asked (`pods.metrics.k8s.io`, `deployments web`).
 
 Retries inside: an answer 429 or 5xx with an integer Retry-After is repeated after that many seconds, and a GET whose
-connection broke after one second; ten times at most. Everything else fails at once.
+connection broke after one second; ten times at most, the last ones at least five seconds apart, each wait lengthened by
+up to a tenth of itself at random. Everything else fails at once. Every request, repeated ones too, waits its turn where
+there is a rate limit.
 
 Source: controller.md 10; decision.md 7.6.
+Differs: upstream repeats without a delay of its own, obeys any Retry-After (here two minutes at most: then the caller's
+own back-off decides), and limits itself to 20 requests a second unless told otherwise.
 """
 
 import logging
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from podscaler.clock import Clock
 from podscaler.errors import StatusError
 from podscaler.kube import failures, urls
+from podscaler.kube.rate_limit import TokenBucket
 from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
 
 log = logging.getLogger(__name__)
 
 RETRIES = 10
 BROKEN_CONNECTION_DELAY_S = 1.0
+RETRY_AFTER_MAX_S = 120.0
+SPREAD_RATIO = 0.1
+BACKOFF_S = (0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
+"""The least wait before each retry: a server that says `Retry-After: 0` every time is not asked in a tight loop."""
 REQUEST_TIMEOUT_S = 60.0
 """What API servers themselves allow a request; without it a server that hangs would hold a worker for ever."""
 JSON = "application/json"
@@ -39,11 +49,25 @@ class Client:
     Args:
         transport: where requests go; the client closes it.
         clock: for the waits between retries.
+        limit: how often requests may go out; None: as often as they come.
+        rng: for the spread of retries; None: they are not spread.
+        streams_lists: whether to ask for lists as events of watches, where the server has that.
     """
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        limit: TokenBucket | None = None,
+        rng: random.Random | None = None,
+        streams_lists: bool = False,
+    ) -> None:
         self._transport = transport
         self._clock = clock
+        self._limit = limit
+        self._rng = rng
+        self.streams_lists = streams_lists
 
     @property
     def server(self) -> str:
@@ -87,6 +111,8 @@ class Client:
         """
         parameters = urls.query([*query, ("watch", "true")])
         request = Request("GET", path, parameters, headers={"Accept": JSON}, timeout_s=timeout_s)
+        if self._limit is not None:
+            await self._limit.take()
         async with self._transport.stream(request) as stream:
             if not 200 <= stream.status <= 206:
                 answer = Answer(stream.status, stream.headers, await stream.read())
@@ -104,18 +130,24 @@ class Client:
         return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
 
     async def _send(self, request: Request, subject: str) -> Answer:
-        for _ in range(RETRIES):
+        for number in range(RETRIES):
             try:
                 return await self._attempt(request, subject)
             except StatusError as failure:
-                delay_s = retry_delay_s(failure, request.method)
-                if delay_s is None:
+                asked_s = retry_delay_s(failure, request.method)
+                if asked_s is None:
                     raise
+                delay_s = self._spread(max(asked_s, BACKOFF_S[number]))
                 log.info("%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
             await self._clock.sleep(delay_s)
         return await self._attempt(request, subject)
 
+    def _spread(self, delay_s: float) -> float:
+        return delay_s if self._rng is None else delay_s * (1 + self._rng.random() * SPREAD_RATIO)
+
     async def _attempt(self, request: Request, subject: str) -> Answer:
+        if self._limit is not None:
+            await self._limit.take()
         answer = await self._transport.request(request)
         if 200 <= answer.status <= 206:
             return answer
@@ -128,7 +160,7 @@ def retry_delay_s(failure: StatusError, method: str) -> float | None:
         return BROKEN_CONNECTION_DELAY_S if failure.broken and method == "GET" else None
     seconds = failure.headers.get("Retry-After", "")
     if (failure.code == 429 or failure.code >= 500) and seconds.isascii() and seconds.isdigit():
-        return float(seconds)
+        return float(seconds) if float(seconds) <= RETRY_AFTER_MAX_S else None
     return None
 
 

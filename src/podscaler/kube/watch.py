@@ -2,11 +2,13 @@
 
 A controller runs one Reflector for each kind that it follows. Rules:
 
-1. The first list may come from the server's own cache (`resourceVersion=0`); later ones are at least as new as what is
-   known, and after 410 they are the newest there is.
-2. A watch that ends or breaks is resumed where it was; bookmarks move that place on while nothing happens.
-3. Whatever fails is tried again after a growing delay, and said once in the log; only cancellation ends `run`.
-4. An object that cannot be decoded is left out with an error in the log: it must not hide the others.
+1. A server that can send a list as events of a watch is asked for that (where the client allows it): neither side then
+   holds the whole list in one piece. One that refuses it is asked for pages from then on.
+2. The first list in pages may come from the server's own cache (`resourceVersion=0`); later ones are at least as new as
+   what is known, and after 410 they are the newest there is.
+3. A watch that ends or breaks is resumed where it was; bookmarks move that place on while nothing happens.
+4. Whatever fails is tried again after a growing delay, and said once in the log; only cancellation ends `run`.
+5. An object that cannot be decoded is left out with an error in the log: it must not hide the others.
 
 Source: controller.md 10; the API concepts page of the Kubernetes documentation (efficient detection of changes).
 """
@@ -22,11 +24,11 @@ import msgspec
 
 from podscaler.clock import Clock
 from podscaler.errors import StatusError
-from podscaler.kube import failures
+from podscaler.kube import watch_events
 from podscaler.kube.backoff import Backoff
-from podscaler.kube.cache import Cache, Cached
+from podscaler.kube.cache import Cache, Cached, Key, key_of
 from podscaler.kube.client import Client, Query
-from podscaler.kube.transport import TransportError
+from podscaler.kube.watch_events import EndedEarly, Event, Page
 
 log = logging.getLogger(__name__)
 
@@ -34,34 +36,14 @@ PAGE_OBJECTS = 500
 WATCH_MIN_S = 300
 OVERTIME_S = 60.0
 """How much longer than agreed a watch may last before the server is taken to be stuck."""
+FROM_CACHE = "0"
+"""Any version that the server has at hand."""
+EARLY_ENDS = 2
+"""After so many lists as events in a row that were cut short, pages are asked for."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without an event is a failure: the server, or what is in between, refuses to keep it."""
 
 T = TypeVar("T", bound=Cached)
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(name="continue", default="")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _Bookmark(msgspec.Struct):
-    metadata: _ListMeta
-
-
-_PAGE = msgspec.json.Decoder(_Page)
-_EVENT = msgspec.json.Decoder(_Event)
-_BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +82,50 @@ class Reflector(Generic[T]):
         self._rng = rng
         self._backoff = Backoff(rng)
         self._version: str | None = None
+        self._list_from = FROM_CACHE
+        self._arriving: dict[Key, T] | None = None
+        self._streams_lists = client.streams_lists
+        self._early_ends = 0
         self.last_error = ""
+        self.is_watching = False
+        """Whether the server is telling changes right now."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        list_from = "0"
         while True:
             try:
-                if self._version is None:
-                    await self._list(list_from)
-                await self._watch()
+                await self._follow()
                 self._backoff.reset()
                 self.last_error = ""
             except StatusError as error:
-                if _needs_new_list(error):
-                    list_from = "" if _is_expired(error) else self._version or list_from
+                if self._falls_back(error):
+                    continue
+                if watch_events.needs_new_list(error):
+                    known = self._version or self._list_from
+                    self._list_from = "" if watch_events.is_expired(error) else known
                     self._version = None
                 await self._wait(error)
+
+    async def _follow(self) -> None:
+        """List if that is needed, then watch until the server ends it."""
+        if self._version is None and self._streams_lists:
+            await self._watch_from_list()
+            return
+        if self._version is None:
+            await self._list(self._list_from)
+        await self._watch([("resourceVersion", self._version or "")])
+
+    def _falls_back(self, error: StatusError) -> bool:
+        """Whether the list is to be asked for in pages now, because the server does not send it as events."""
+        if self._version is not None or not self._streams_lists:
+            return False
+        if isinstance(error, EndedEarly):
+            self._early_ends += 1
+        if not watch_events.refuses_streamed_lists(error) and self._early_ends < EARLY_ENDS:
+            return False
+        log.info("%s are listed in pages: %s", self._source.subject, error)
+        self._streams_lists = False
+        return True
 
     async def _wait(self, error: StatusError) -> None:
         delay_s = 0.0 if error.code == 410 and not self.last_error else self._backoff.next_s()
@@ -137,7 +146,8 @@ class Reflector(Generic[T]):
                 ("resourceVersion", "" if token else version),
                 ("continue", token),
             ]
-            page = _page(await self._client.get(self._source.path, subject=self._source.subject, query=query))
+            body = await self._client.get(self._source.path, subject=self._source.subject, query=query)
+            page = watch_events.page(body)
             objects += await self._decoded_page(page)
             token = page.metadata.continue_
             if not token:
@@ -145,7 +155,7 @@ class Reflector(Generic[T]):
         self._cache.replace(objects, page.metadata.resource_version)
         self._version = page.metadata.resource_version
 
-    async def _decoded_page(self, page: _Page) -> list[T]:
+    async def _decoded_page(self, page: Page) -> list[T]:
         """The page's objects; a server may give everything as one page, so others get their turn in between."""
         objects: list[T] = []
         for index, raw in enumerate(page.items or ()):
@@ -156,42 +166,64 @@ class Reflector(Generic[T]):
                 objects.append(obj)
         return objects
 
-    async def _watch(self) -> None:
+    async def _watch_from_list(self) -> None:
+        version = "" if self._list_from == FROM_CACHE else self._list_from
+        self._arriving = {}
+        try:
+            await self._watch(
+                [
+                    ("resourceVersion", version),
+                    ("resourceVersionMatch", "NotOlderThan"),
+                    ("sendInitialEvents", "true"),
+                ]
+            )
+            if self._arriving is not None:
+                raise EndedEarly
+        finally:
+            self._arriving = None
+
+    async def _watch(self, beginning: Query) -> None:
         started_s = self._clock.monotonic_s()
-        assert self._version is not None
         seen = False
         length_s = WATCH_MIN_S + self._rng.randrange(WATCH_MIN_S)
         query = [
             *self._source.query,
             ("allowWatchBookmarks", "true"),
-            ("resourceVersion", self._version),
+            *beginning,
             ("timeoutSeconds", str(length_s)),
         ]
         async with self._client.watch(
             self._source.path, subject=self._source.subject, query=query, timeout_s=length_s + OVERTIME_S
         ) as stream:
-            async for lines in stream.batches():
-                for line in lines:
-                    self._apply(line)
-                if not seen:
-                    seen, self.last_error = True, ""
-                    self._backoff.reset()
+            self.is_watching = True
+            try:
+                async for lines in stream.batches():
+                    await self._apply_all(lines)
+                    if not seen:
+                        seen, self.last_error = True, ""
+                        self._backoff.reset()
+            finally:
+                self.is_watching = False
         if not seen and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
             raise StatusError("the server ended a watch at once", code=0)
 
-    def _apply(self, line: bytes) -> None:
-        try:
-            event = _EVENT.decode(line)
-        except msgspec.DecodeError as error:
-            raise StatusError(f"unable to decode an event of the watch stream: {error}", code=0) from error
-        if event.type == "ERROR":
-            raise failures.of_status(bytes(event.object)) or StatusError("unknown error in the watch stream", code=500)
+    async def _apply_all(self, lines: list[bytes]) -> None:
+        """Others get their turn in between."""
+        for index, line in enumerate(lines, 1):
+            self._apply(watch_events.event(line))
+            if not index % PAGE_OBJECTS:
+                await asyncio.sleep(0)
+
+    def _apply(self, event: Event) -> None:
         if event.type == "BOOKMARK":
-            self._advance(_BOOKMARK.decode(event.object).metadata.resource_version)
+            self._bookmark(event.object)
             return
         obj = self._decoded(event.object)
         if obj is None:
-            self._advance(_version_of(event.object))
+            self._advance(watch_events.version_of(event.object))
+            return
+        if self._arriving is not None:
+            _note(self._arriving, event.type, obj)
             return
         if event.type == "DELETED":
             self._cache.remove(obj)
@@ -199,8 +231,17 @@ class Reflector(Generic[T]):
             self._cache.put(obj)
         self._advance(obj.metadata.resource_version)
 
+    def _bookmark(self, raw: msgspec.Raw) -> None:
+        version = watch_events.version_of(raw)
+        if self._arriving is not None and watch_events.ends_initial_events(raw):
+            self._cache.replace(self._arriving.values(), version)
+            self._arriving = None
+            self._early_ends = 0
+        self._advance(version)
+
     def _advance(self, version: str) -> None:
-        if version:
+        """What arrives before the list is complete is no place to go on from."""
+        if version and self._arriving is None:
             self._version = self._cache.version = version
 
     def _decoded(self, raw: msgspec.Raw) -> T | None:
@@ -211,27 +252,9 @@ class Reflector(Generic[T]):
             return None
 
 
-def _page(body: bytes) -> _Page:
-    try:
-        return _PAGE.decode(body)
-    except msgspec.DecodeError as error:
-        raise StatusError(f"unable to decode a list: {error}", code=0) from error
-
-
-def _version_of(raw: msgspec.Raw) -> str:
-    try:
-        return _BOOKMARK.decode(raw).metadata.resource_version
-    except msgspec.DecodeError:
-        return ""
-
-
-def _is_expired(error: StatusError) -> bool:
-    too_large = any("Too large resource version" in cause.message for cause in error.causes)
-    return error.code == 410 or error.reason in ("Expired", "Gone") or too_large or error.code == 504
-
-
-def _needs_new_list(error: StatusError) -> bool:
-    """Not where the server was away or busy: then the watch goes on where it was."""
-    if isinstance(error, TransportError) or error.code == 0:
-        return False
-    return error.code not in (429, 500, 502, 503)
+def _note(arriving: dict[Key, T], kind: str, obj: T) -> None:
+    """What a list that comes as events holds so far."""
+    if kind == "DELETED":
+        arriving.pop(key_of(obj), None)
+    else:
+        arriving[key_of(obj)] = obj

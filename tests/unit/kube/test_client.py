@@ -1,11 +1,13 @@
 """What a client sends, and when it sends it again."""
 
 import asyncio
+import random
 
 import pytest
 
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
+from podscaler.kube.rate_limit import TokenBucket
 from podscaler.kube.transport import Answer
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
@@ -95,6 +97,56 @@ async def test_ten_retries_are_the_limit(client: Client, transport: ScriptedTran
     with pytest.raises(StatusError, match="too many requests"):
         await task
     assert len(transport.requests) == 11
+
+
+async def test_a_server_that_says_zero_is_not_asked_in_a_tight_loop(
+    client: Client, transport: ScriptedTransport, clock: VirtualClock
+) -> None:
+    """Retry-After 0 is obeyed at first; then the waits grow to five seconds."""
+    transport.on("GET", "/x", Answer(429, {"retry-after": "0"}, b""))
+    task = asyncio.ensure_future(client.get("/x", subject="x"))
+    sent = []
+    for _ in range(20):
+        await clock.advance(1)
+        sent.append(len(transport.requests))
+    await asyncio.gather(task, return_exceptions=True)
+    assert sent == [6, 7, 7, 8, 8, 8, 9, 9, 9, 9, 9, 10, 10, 10, 10, 10, 11, 11, 11, 11]
+
+
+async def test_a_wait_of_an_hour_is_left_to_the_caller(client: Client, transport: ScriptedTransport) -> None:
+    """A Retry-After beyond two minutes is not waited for here."""
+    transport.on("GET", "/x", Answer(503, {"retry-after": "3600"}, b""))
+    with pytest.raises(StatusError, match="currently unable"):
+        await client.get("/x", subject="x")
+
+
+async def test_retries_are_spread(transport: ScriptedTransport, clock: VirtualClock) -> None:
+    """With a source of randomness, waits are up to a tenth longer, so that many clients do not come back at once."""
+
+    class Most(random.Random):
+        def random(self) -> float:
+            return 1.0
+
+    transport.on("GET", "/x", BUSY, json_answer({}))
+    task = asyncio.ensure_future(Client(transport, clock, rng=Most()).get("/x", subject="x"))
+    await clock.advance(3.29)
+    before = len(transport.requests)
+    await clock.advance(0.02)
+    assert (before, await task) == (1, b"{}")
+
+
+async def test_a_rate_limit(transport: ScriptedTransport, clock: VirtualClock) -> None:
+    """Requests wait their turn where there is a limit."""
+    transport.on("GET", "/x", json_answer({}))
+    limited = Client(transport, clock, limit=TokenBucket(1.0, 2, clock))
+    tasks = [asyncio.ensure_future(limited.get("/x", subject="x")) for _ in range(4)]
+    sent = []
+    for _ in range(3):
+        await clock.advance(0)
+        sent.append(len(transport.requests))
+        await clock.advance(1)
+    await asyncio.gather(*tasks)
+    assert sent == [2, 3, 4]
 
 
 async def test_a_broken_connection_is_tried_again_for_reads_only(

@@ -62,12 +62,12 @@ def _status(code: int, reason: str, message: str = "m") -> dict[str, Any]:
 class World:
     """A reflector at work on a script."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, streams_lists: bool = False) -> None:
         self.clock = VirtualClock()
         self.transport = ScriptedTransport()
         self.cache: Cache[Thing] = Cache()
         source = Source(PATH, "things", msgspec.json.Decoder(Thing).decode)
-        client = Client(self.transport, self.clock)
+        client = Client(self.transport, self.clock, streams_lists=streams_lists)
         self.reflector = Reflector(client, source, cache=self.cache, clock=self.clock, rng=Fixed())
         self.task: asyncio.Task[None] | None = None
 
@@ -94,6 +94,92 @@ async def world() -> AsyncIterator[World]:
     if made.task is not None:
         made.task.cancel()
         await asyncio.gather(made.task, return_exceptions=True)
+
+
+@pytest.fixture
+async def streaming() -> AsyncIterator[World]:
+    """A world whose reflector asks for lists as events."""
+    made = World(streams_lists=True)
+    yield made
+    if made.task is not None:
+        made.task.cancel()
+        await asyncio.gather(made.task, return_exceptions=True)
+
+
+STREAMED = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true WATCH"
+LISTED = "limit=500&resourceVersion=0"
+
+
+def _end(version: int) -> bytes:
+    meta = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
+    return _event("BOOKMARK", {"metadata": meta})
+
+
+async def test_a_list_as_events(streaming: World) -> None:
+    """What is there comes as events, shows once it is complete, and the same watch goes on."""
+    feed, second = Feed(), Feed()
+    await streaming.start(feed, second)
+    feed.send(
+        _event("ADDED", _thing("a", 3)),
+        _event("ADDED", _thing("b", 4)),
+        _event("BOOKMARK", _thing("", 4)),
+        _event("DELETED", _thing("a", 5)),
+    )
+    await streaming.clock.advance(0)
+    before = (streaming.held(), streaming.cache.synced)
+    feed.send(_end(7), _event("ADDED", _thing("c", 8)))
+    feed.end()
+    await streaming.clock.advance(0)
+    assert (before, streaming.held(), streaming.cache.version) == (([], False), ["b@4", "c@8"], "8")
+    assert streaming.asked() == [STREAMED, "allowWatchBookmarks=true&resourceVersion=8 WATCH"]
+
+
+@pytest.mark.parametrize("code", [400, 422])
+async def test_a_server_without_lists_as_events(streaming: World, code: int) -> None:
+    """A refusal leads to pages at once, and is remembered."""
+    refusal = json_answer(_status(code, "Invalid", "sendInitialEvents: Forbidden: is forbidden for watch"), code)
+    gone = json_answer(_status(410, "Expired"), 410)
+    await streaming.start(refusal, _list(7, _thing("a", 3)), gone, _list(9), Feed())
+    await streaming.clock.advance(0)
+    assert streaming.asked() == [
+        STREAMED,
+        LISTED,
+        "allowWatchBookmarks=true&resourceVersion=7 WATCH",
+        "limit=500",
+        "allowWatchBookmarks=true&resourceVersion=9 WATCH",
+    ]
+
+
+async def test_lists_as_events_that_never_complete(streaming: World) -> None:
+    """A server that ends them early twice is asked for pages; what had arrived counts for nothing."""
+    feeds = [Feed(_event("ADDED", _thing("x", 3))) for _ in range(2)]
+    for feed in feeds:
+        feed.end()
+    await streaming.start(*feeds, _list(7, _thing("a", 3)), Feed())
+    await streaming.clock.advance(1)
+    assert (streaming.held(), streaming.asked()[:3]) == (["a@3"], [STREAMED, STREAMED, LISTED])
+
+
+async def test_an_expired_version_is_streamed_anew(streaming: World) -> None:
+    """After 410 the newest list comes as events too; what is gone since is dropped."""
+    feed, second = Feed(_event("ADDED", _thing("a", 3)), _end(7)), Feed()
+    await streaming.start(feed, second)
+    feed.send(_event("ERROR", _status(410, "Expired", "too old resource version")))
+    await streaming.clock.advance(0)
+    second.send(_event("ADDED", _thing("b", 9)), _end(12))
+    await streaming.clock.advance(0)
+    assert (streaming.held(), streaming.asked()) == (["b@9"], [STREAMED, STREAMED])
+
+
+async def test_a_cut_within_a_list_as_events(streaming: World) -> None:
+    """A connection that breaks in the middle of the list begins it anew after a delay."""
+    feed, second = Feed(_event("ADDED", _thing("a", 3))), Feed()
+    await streaming.start(feed, second)
+    feed.cut()
+    await streaming.clock.advance(0.5)
+    second.send(_event("ADDED", _thing("b", 4)), _end(7))
+    await streaming.clock.advance(0)
+    assert (streaming.held(), streaming.asked()) == (["b@4"], [STREAMED, STREAMED])
 
 
 async def test_list_then_watch(world: World) -> None:
