@@ -12,7 +12,6 @@ Source: controller.md 10. Differs: upstream asks the server for every scale in e
 
 import asyncio
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -91,15 +90,6 @@ class FollowedTargets:
         self._followed: dict[Resource, _Followed] = {}
         self._more = asyncio.Event()
 
-    @property
-    def errors(self) -> Mapping[str, str]:
-        """Why kinds cannot be followed at present, by plural; those that can be are not in it."""
-        return {
-            plural: followed.reflector.last_error
-            for (_, plural), followed in self._followed.items()
-            if followed.reflector.last_error
-        }
-
     async def run(self) -> None:
         """Follow what is asked for, until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -119,7 +109,7 @@ class FollowedTargets:
             if resource in derived_scales.SELECTOR_TEXTS:
                 self._follow(resource, mapping.version)
             return None
-        if not followed.scales.synced or followed.reflector.last_error:
+        if not followed.scales.synced or not followed.reflector.is_watching:
             return None
         if followed.written.find_lag(key, followed.scales.version) is not None:
             return None
