@@ -13,7 +13,10 @@ _SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
 _QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_TEXT = f"({_QUALIFIED_TEXT})?"
 
+_1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
+
 _LABEL = re.compile(_LABEL_TEXT)
+_1035 = re.compile(_1035_TEXT)
 _SUBDOMAIN = re.compile(_SUBDOMAIN_TEXT)
 _QUALIFIED = re.compile(_QUALIFIED_TEXT)
 _VALUE = re.compile(_VALUE_TEXT)
@@ -21,6 +24,11 @@ _VALUE = re.compile(_VALUE_TEXT)
 _LABEL_FAULT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
     f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_TEXT}')"
+)
+_1035_FAULT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
+    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
+    f" '{_1035_TEXT}')"
 )
 _SUBDOMAIN_FAULT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
@@ -67,6 +75,11 @@ def path_segment_faults(text: str) -> list[str]:
 def dns_label_faults(text: str) -> list[str]:
     """What forbids `text` as an RFC 1123 label (namespaces, containers)."""
     return _too_long(text, 63) + ([] if _LABEL.fullmatch(text) else [_LABEL_FAULT])
+
+
+def dns_1035_label_faults(text: str) -> list[str]:
+    """What forbids `text` as an RFC 1035 label (names and versions of custom resources)."""
+    return _too_long(text, 63) + ([] if _1035.fullmatch(text) else [_1035_FAULT])
 
 
 def dns_subdomain_faults(text: str) -> list[str]:

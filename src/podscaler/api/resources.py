@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podscaler.api.decoding import Decoded
 from podscaler.api.field import FieldError
+from podscaler.api.managed_fields.types import Type
 
 Object = dict[str, Any]
 """One API object (or a part of one) as JSON-ready data."""
@@ -32,6 +34,11 @@ def _no_errors(new: Object, old: Object | None) -> list[FieldError]:
     return []
 
 
+def _no_warnings(new: Object, old: Object | None) -> list[str]:
+    del new, old
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """One version in which a resource is served.
@@ -43,6 +50,10 @@ class Version:
         to_storage: a decoded and defaulted object of this version, in the storage version (may return its argument).
         from_storage: the reverse; its result has this version's apiVersion and the fields that are always present.
         deprecation: what clients of a version that upstream no longer serves are warned of, else empty.
+        decode: for kinds that the schema does not know: from a parsed body to the object and what is odd about it.
+            Raises `json_text.DecodeError`.
+        fields_type: for such kinds, how server-side apply sees objects (`managed_fields.structural_types`); None: as
+            the schema of `message` has it, or without a schema.
     """
 
     version: str
@@ -51,6 +62,8 @@ class Version:
     to_storage: Callable[[Object], Object] = _same
     from_storage: Callable[[Object], Object] = _same
     deprecation: str = ""
+    decode: Callable[[Any], Decoded] | None = None
+    fields_type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,12 @@ class Strategy:
     """Further subresources whose PUT is an update of the object (`finalize`): what prepare_update is to it."""
     allows_unconditional_update: bool = True
     """Whether a PUT without resourceVersion replaces whatever is stored (not a Lease: its holder must have seen it)."""
+    stored_form: Callable[[Object], Object] = _same
+    """For kinds that the schema does not know: a valid object as it is stored (may return its argument)."""
+    allows_bare_finalizers: bool = False
+    """Whether a finalizer that is not the system's own may do without a domain (custom resources: with a warning)."""
+    warnings: Callable[[Object, Object | None], list[str]] = _no_warnings
+    """What to tell the client of a create or update besides the answer."""
     orphans_by_default: bool = False
     """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
 
@@ -109,10 +128,13 @@ class Printer:
 class ScaleMapping:
     """How a kind maps to autoscaling/v1 Scale."""
 
-    replicas: Callable[[Object], int]
+    replicas: Callable[[Object], int | None]
+    """The wanted number; None where it must be there and is not."""
     status_replicas: Callable[[Object], int]
     selector: Callable[[Object], str]
     set_replicas: Callable[[Object, int], None]
+    custom_path: str = ""
+    """Of a custom resource, where its replicas stand, as its definition says; its own validation judges them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +155,8 @@ class Resource:
         stored_as: key of the resource that keeps the objects, where that is another one: `events.events.k8s.io` is a
             second face of `events`. Its `versions` convert to and from that resource's storage version, and refusals
             name that resource's group. Strategy, printer and fields are its own.
+        face: tells faces of one name apart: a custom resource has one for each version that is not the stored one.
+        is_custom: whether a CustomResourceDefinition made it.
     """
 
     group: str
@@ -151,6 +175,8 @@ class Resource:
     fields: Callable[[Object], Mapping[str, str]] = lambda _obj: {}
     stored: bool = True
     stored_as: str = ""
+    face: str = ""
+    is_custom: bool = False
 
     @property
     def storage_key(self) -> str:
@@ -160,4 +186,5 @@ class Resource:
     @property
     def key(self) -> str:
         """The group-resource text that names it in code and in messages: `pods`, `deployments.apps`."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        name = f"{self.plural}.{self.group}" if self.group else self.plural
+        return f"{name}@{self.face}" if self.face else name

@@ -1,0 +1,46 @@
+"""Bodies of custom objects: pruned, without idle nulls, with clean metadata; what was odd is told.
+
+Called by the API server in place of `podscaler.api.decoding`, through `Version.decode`.
+
+Source: the behaviour of the API server with custom resources; the messages of fieldValidation=Strict.
+"""
+
+from typing import Any
+
+from podscaler.api import json_text, quoting
+from podscaler.api.custom import defaulting, object_metadata, pruning
+from podscaler.api.custom.structural import META_FIELDS, Structural
+from podscaler.api.decoding import Decoded
+from podscaler.api.json_text import DecodeError, Repeated
+from podscaler.api.resources import Object
+
+
+def decoded(value: Any, schema: Structural) -> Decoded:
+    """The object of a parsed body. Raises DecodeError."""
+    if not isinstance(value, dict):
+        raise DecodeError("json: cannot unmarshal array into Go value of type map[string]interface {}")
+    problems = [f"duplicate field {quoting.quoted(path)}" for path in _repeated(value, "")]
+    plain: Object = json_text.plain(value)
+    metadata, found = object_metadata.decoded(plain.get("metadata") or {})
+    problems += found
+    problems += [f"unknown field {quoting.quoted(path)}" for path in pruning.prune(plain, schema)]
+    defaulting.drop_nulls(plain, schema)
+    problems += object_metadata.coerce_embedded(plain, schema)
+    rest = {name: plain[name] for name in sorted(plain) if name not in META_FIELDS}
+    return Decoded({"metadata": metadata, **rest}, tuple(dict.fromkeys(problems)))
+
+
+def _repeated(value: Any, path: str) -> list[str]:
+    """The paths of members that stand a second time."""
+    if isinstance(value, list):
+        return [found for index, item in enumerate(value) for found in _repeated(item, f"{path}[{index}]")]
+    if not isinstance(value, dict):
+        return []
+    found: list[str] = []
+    seen: set[str] = set()
+    for name, member in value.pairs if isinstance(value, Repeated) else value.items():
+        below = f"{path}.{name}" if path else name
+        found += [below] if name in seen else []
+        seen.add(name)
+        found += _repeated(member, below)
+    return found

@@ -1,0 +1,169 @@
+"""JSON paths of printer columns and selectable fields: `.spec.replicas`, `.conditions[?(@.type=="Ready")].status`.
+
+Called by `columns` and `selectable`.
+
+Understood: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare
+something below `@` with a literal. Source: the documentation of kubectl's JSONPath.
+Differs: filters have one comparison; expressions with `range` do not occur in columns.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+Step = Callable[[Any], Iterator[Any]]
+
+
+class PathError(ValueError):
+    """The text is no path."""
+
+
+_NAME = re.compile(r"(?:\\.|[^.\[\]\\])+", re.DOTALL)
+_QUOTED = re.compile(r"\[\s*(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\s*\]", re.DOTALL)
+_INDEX = re.compile(r"\[\s*(-?\d+)\s*\]")
+_SLICE = re.compile(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d+)\s*)?\]")
+_EVERY = re.compile(r"\[\s*\*\s*\]")
+_FILTER = re.compile(
+    r"\[\s*\?\(\s*@(?P<path>[^=!<>\s]*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<literal>.*?)\s*)?\)\s*\]"
+)
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda one, other: bool(one == other),
+    "!=": lambda one, other: bool(one != other),
+    "<": lambda one, other: bool(one < other),
+    "<=": lambda one, other: bool(one <= other),
+    ">": lambda one, other: bool(one > other),
+    ">=": lambda one, other: bool(one >= other),
+}
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> tuple[Step, ...]:
+    """The steps of a path, with or without its leading dot. Raises PathError."""
+    steps: list[Step] = []
+    rest = text
+    while rest:
+        step, rest = _first(rest, text)
+        steps.append(step)
+    return tuple(steps)
+
+
+def found(obj: Any, path: str) -> list[Any]:
+    """The values at a path, in order; none where something on the way is absent. Raises PathError."""
+    values = [obj]
+    for step in parse(path):
+        values = [below for value in values for below in step(value)]
+    return values
+
+
+def _first(rest: str, text: str) -> tuple[Step, str]:
+    if rest.startswith("["):
+        return _bracketed(rest, text)
+    if rest.startswith(".."):
+        match = _NAME.match(rest, 2)
+        if match is None:
+            raise PathError(f"{text}: a name must follow ..")
+        return _recursive(_unescaped(match[0])), rest[match.end() :]
+    if rest.startswith(".["):
+        return _bracketed(rest[1:], text)
+    match = _NAME.match(rest, 1 if rest.startswith(".") else 0)
+    if match is None:
+        raise PathError(f"{text}: a name must follow .")
+    name = _unescaped(match[0])
+    return (_every if name == "*" else _member(name)), rest[match.end() :]
+
+
+def _bracketed(rest: str, text: str) -> tuple[Step, str]:
+    if match := _QUOTED.match(rest):
+        return _member(_unescaped(match[1] if match[1] is not None else match[2])), rest[match.end() :]
+    if match := _INDEX.match(rest):
+        return _element(int(match[1])), rest[match.end() :]
+    if match := _EVERY.match(rest):
+        return _every, rest[match.end() :]
+    if match := _SLICE.match(rest):
+        return _slice(*(int(part) if part else None for part in match.groups())), rest[match.end() :]
+    if match := _FILTER.match(rest):
+        return _filter(match["path"], match["operator"] or "", match["literal"] or ""), rest[match.end() :]
+    raise PathError(f"{text}: {rest} cannot be understood")
+
+
+def _unescaped(name: str) -> str:
+    return re.sub(r"\\(.)", r"\1", name)
+
+
+def _member(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name in value:
+            yield value[name]
+
+    return step
+
+
+def _every(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from (value[name] for name in sorted(value))
+    elif isinstance(value, list):
+        yield from value
+
+
+def _element(index: int) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and -len(value) <= index < len(value):
+            yield value[index]
+
+    return step
+
+
+def _slice(first: int | None = None, end: int | None = None, every: int | None = None) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and every != 0:
+            yield from value[first:end:every]
+
+    return step
+
+
+def _recursive(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict):
+            if name in value:
+                yield value[name]
+            for key in sorted(value):
+                yield from step(value[key])
+        elif isinstance(value, list):
+            for item in value:
+                yield from step(item)
+
+    return step
+
+
+def _filter(path: str, operator: str, literal: str) -> Step:
+    below = parse(path)
+    wanted = _literal(literal) if operator else None
+
+    def is_met(item: Any) -> bool:
+        values = [item]
+        for each in below:
+            values = [deeper for value in values for deeper in each(value)]
+        if not operator:
+            return bool(values)
+        try:
+            return any(_COMPARISONS[operator](value, wanted) for value in values)
+        except TypeError:
+            return False
+
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list):
+            yield from (item for item in value if is_met(item))
+
+    return step
+
+
+def _literal(text: str) -> Any:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return _unescaped(text[1:-1])
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise PathError(f"{text} is no literal") from None

@@ -1,0 +1,285 @@
+"""From a CustomResourceDefinition to the records by which the API server serves its objects.
+
+Called by the API server whenever a definition changes. The version that is stored makes the record that keeps the
+objects; every other served version is a second face of it, with a schema, columns and subresources of its own.
+
+Invariants: conversion changes nothing but the apiVersion (strategy `None`); what the schema of a version does not know
+is pruned when an object goes through that version, as upstream does.
+
+Source: the API documentation of CustomResourceDefinition v1.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from podscaler.api.custom import (
+    columns,
+    decoding,
+    defaulting,
+    list_types,
+    object_metadata,
+    pruning,
+    scale,
+    selectable,
+    structural,
+    validation,
+)
+from podscaler.api.custom.structural import META_FIELDS, Structural
+from podscaler.api.field import FieldError, invalid, refusal
+from podscaler.api.kinds import semantics, status_subresource
+from podscaler.api.resources import Object, Resource, ScaleMapping, Strategy, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a definition serves.
+
+    Attributes:
+        stored: the record that keeps the objects, by `Resource.key` of which they are stored.
+        faces: those of the other versions that are served.
+        is_stored_version_served: whether `stored` has a path, too.
+    """
+
+    stored: Resource
+    faces: tuple[Resource, ...] = ()
+    is_stored_version_served: bool = True
+
+    @property
+    def served(self) -> tuple[Resource, ...]:
+        """The records that have paths."""
+        return (self.stored, *self.faces) if self.is_stored_version_served else self.faces
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Definition:
+    """One version of a definition, with its schema parsed."""
+
+    crd: Object
+    version: Object
+    schema: Structural
+    subresources: Object = field(default_factory=dict)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.crd['spec']['group']}/{self.version['name']}"
+
+    @property
+    def kind(self) -> str:
+        kind: str = names_of(self.crd)["kind"]
+        return kind
+
+    @property
+    def scale(self) -> Object | None:
+        return self.subresources.get("scale")
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
+
+
+def names_of(crd: Object) -> Object:
+    """The names under which objects are served: those that were accepted."""
+    accepted = (crd.get("status") or {}).get("acceptedNames") or {}
+    names: Object = accepted if accepted.get("plural") and accepted.get("kind") else crd["spec"]["names"]
+    return names
+
+
+def storage_key(crd: Object) -> str:
+    """The `Resource.key` under which the objects of a definition are stored."""
+    return f"{crd['spec']['names']['plural']}.{crd['spec']['group']}"
+
+
+def of(crd: Object) -> Records:
+    """The records of a definition whose names were accepted."""
+    versions = crd["spec"]["versions"]
+    kept = _definition(crd, next(one for one in versions if one.get("storage")))
+    stored = _record(kept, kept)
+    others = [one for one in versions if one.get("served") and one["name"] != kept.version["name"]]
+    faces = tuple(_record(_definition(crd, one), kept) for one in others)
+    return Records(stored, faces, bool(kept.version.get("served")))
+
+
+def schema_of(version: Object) -> Object:
+    """The OpenAPI v3 schema of a version; an object of anything where it has none."""
+    anything: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or anything
+    return schema
+
+
+def _definition(crd: Object, version: Object) -> _Definition:
+    return _Definition(crd, version, structural.parse(schema_of(version)), version.get("subresources") or {})
+
+
+def _record(shown: _Definition, kept: _Definition) -> Resource:
+    """The record of the version `shown` of objects that are stored as `kept`."""
+    names = names_of(shown.crd)
+    name = shown.version["name"]
+    is_face = name != kept.version["name"]
+    as_served = partial(_read, shown, kept)
+    return Resource(
+        group=shown.crd["spec"]["group"],
+        plural=names["plural"],
+        singular=names.get("singular", ""),
+        kind=names["kind"],
+        versions=(_version(shown, kept),),
+        storage_version=kept.version["name"],
+        printer=columns.printer(shown.version.get("additionalPrinterColumns") or (), as_served),
+        namespaced=shown.crd["spec"]["scope"] == "Namespaced",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        strategy=_strategy(shown, kept),
+        has_status=shown.has_status,
+        scale=_scale(shown),
+        fields=selectable.fields(shown.version.get("selectableFields") or ()),
+        stored_as=storage_key(shown.crd) if is_face else "",
+        face=name if is_face else "",
+        is_custom=True,
+    )
+
+
+def _scale(definition: _Definition) -> ScaleMapping | None:
+    return scale.mapping(definition.scale) if definition.scale is not None else None
+
+
+def _version(shown: _Definition, kept: _Definition) -> Version:
+    return Version(
+        shown.version["name"],
+        "",
+        default=partial(_default, shown.schema),
+        to_storage=partial(_check_type, shown),
+        from_storage=partial(_read, shown, kept),
+        deprecation=deprecation(shown.crd, shown.version),
+        decode=lambda value: decoding.decoded(value, shown.schema),
+    )
+
+
+def deprecation(crd: Object, version: Object) -> str:
+    """What clients of a deprecated version are warned of, empty for one that is not."""
+    if not version.get("deprecated"):
+        return ""
+    own = version.get("deprecationWarning")
+    return own or f"{crd['spec']['group']}/{version['name']} {crd['spec']['names']['kind']} is deprecated"
+
+
+def _default(schema: Structural, obj: Object) -> None:
+    defaulting.fill(obj, schema)
+
+
+def _check_type(shown: _Definition, obj: Object) -> Object:
+    """The object as it is. Raises StatusError 422 where it says that it is something else."""
+    found = []
+    kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
+    if kind != shown.kind:
+        found.append(invalid("kind", kind, f"must be {shown.kind}"))
+    if api_version != shown.api_version:
+        found.append(invalid("apiVersion", api_version, f"must be {shown.api_version}"))
+    if found:
+        name = (obj.get("metadata") or {}).get("name", "")
+        raise refusal(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
+    return obj
+
+
+def _read(shown: _Definition, kept: _Definition, obj: Object) -> Object:
+    """A stored object (changed in place) as it is served: what its schema says now applies to old objects, too."""
+    for schema in dict.fromkeys((kept.schema, shown.schema)):
+        pruning.prune(obj, schema)
+        defaulting.drop_nulls(obj, schema)
+    defaulting.fill(obj, shown.schema)
+    obj["apiVersion"] = shown.api_version
+    return obj
+
+
+def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
+    return Strategy(
+        prepare_create=partial(_prepare_create, shown),
+        prepare_update=partial(_prepare_update, shown),
+        prepare_status_update=_prepare_status_update,
+        validate=partial(_faults, shown),
+        validate_status=partial(_status_faults, shown),
+        has_generation=True,
+        spec_of=partial(_content, shown, kept),
+        stored_form=partial(_stored_form, kept),
+        allows_bare_finalizers=True,
+        warnings=_warnings,
+    )
+
+
+def _prepare_create(shown: _Definition, new: Object) -> None:
+    if shown.has_status:
+        new.pop("status", None)
+
+
+def _prepare_update(shown: _Definition, new: Object, old: Object) -> None:
+    if shown.has_status:
+        status_subresource.keep_status(new, old)
+
+
+def _prepare_status_update(new: Object, old: Object) -> None:
+    """Everything but the status stays as it is stored, metadata included."""
+    status = {"status": new["status"]} if "status" in new else {}
+    version = new["metadata"].get("resourceVersion", "")
+    new.clear()
+    new.update(semantics.copied(old))
+    new.pop("status", None)
+    new.update(status)
+    if version:
+        new["metadata"]["resourceVersion"] = version
+
+
+def _content(shown: _Definition, kept: _Definition, obj: Object) -> bytes:
+    """Everything but metadata, to be compared for the generation: exactly, and as the version in question has it."""
+    content = _read(shown, kept, semantics.copied({**obj, "metadata": {}}))
+    return msgspec.json.encode({name: content[name] for name in content if name not in META_FIELDS}, order="sorted")
+
+
+def _faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    before = _content_before(shown, old)
+    found = validation.faults(_typed(shown, new), before, shown.schema)
+    if shown.scale is not None:
+        found += scale.spec_faults(new, shown.scale) + scale.status_faults(new, shown.scale)
+    found += object_metadata.embedded_faults(new, shown.schema)
+    if old is None or not list_types.faults(old, shown.schema):
+        found += list_types.faults(new, shown.schema)
+    return found
+
+
+def _status_faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    found = validation.faults(_typed(shown, new), _content_before(shown, old), shown.schema)
+    if shown.scale is not None:
+        found += scale.status_faults(new, shown.scale)
+    if old is None or not list_types.faults(old, shown.schema):
+        found += list_types.faults(new, shown.schema)
+    return found
+
+
+def _content_before(shown: _Definition, old: Object | None) -> Object | None:
+    return None if old is None else _typed(shown, old)
+
+
+def _typed(shown: _Definition, obj: Object) -> Object:
+    """The object as its version says that it is; a schema may restrict apiVersion and kind."""
+    return {**obj, "apiVersion": shown.api_version, "kind": shown.kind}
+
+
+def _stored_form(kept: _Definition, obj: Object) -> Object:
+    """The object as it is kept: what the stored version's schema does not know is lost, as upstream loses it."""
+    pruning.prune(obj, kept.schema)
+    obj["metadata"] = object_metadata.stored(obj["metadata"])
+    return obj
+
+
+def _warnings(new: Object, old: Object | None) -> list[str]:
+    """Finalizers that were added without a domain."""
+    before: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
+    added = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) to avoid '
+        "accidental conflicts with other finalizer writers"
+        for name in sorted(added)
+        if "/" not in name and name not in _SYSTEM_FINALIZERS
+    ]
+
+
+_SYSTEM_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
