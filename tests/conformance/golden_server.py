@@ -12,7 +12,8 @@ from pathlib import Path
 
 from podscaler.api import catalog
 from podscaler.clock import SystemClock
-from podscaler.controlplane.access import bootstrap
+from podscaler.controlplane.access import bootstrap, signing_key
+from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
@@ -43,9 +44,10 @@ def serving(
         store = await open_store(folder, clock)
         stored = [resource for resource in catalog.RESOURCES if resource.stored]
         served = [resource for resource in catalog.RESOURCES if resource.stored or resource.key in virtual]
-        users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))})
-        neighbours = Neighbours(virtual=virtual)
         objects = Objects(store, stored)
+        accounts = AccountTokens(signing_key.generate(), objects.find, clock)
+        users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))}, accounts)
+        neighbours = Neighbours(virtual=virtual, accounts=accounts)
         await make_system_namespaces(LocalRegistry(objects))
         await bootstrap.ensure_policy(LocalRegistry(objects))
         objects.give("services", ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200)).give)

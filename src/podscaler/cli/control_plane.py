@@ -7,7 +7,7 @@ until the control plane is stopped; one that fails starts again by itself and le
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from podscaler import supervision
@@ -21,8 +21,18 @@ from podscaler.controller import loop
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
-from podscaler.controlplane.access import bootstrap, certificates, kubeconfig, secret_files, token_file, tokens
+from podscaler.controlplane.access import (
+    bootstrap,
+    certificates,
+    kubeconfig,
+    secret_files,
+    signing_key,
+    token_file,
+    tokens,
+)
+from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.certificates import Certificates
+from podscaler.controlplane.access.signing_key import SigningKey
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.cluster import manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
@@ -55,6 +65,7 @@ class UpSettings:
         workload_controllers: whether ours run; another controller manager does their work otherwise.
         metrics_api: whether metrics.k8s.io is served.
         token_file: further users and their tokens, if any.
+        anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
     """
 
     data_dir: Path
@@ -68,6 +79,7 @@ class UpSettings:
     workload_controllers: bool = True
     metrics_api: bool = True
     token_file: Path | None = None
+    anonymous_health: bool = False
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -93,6 +105,7 @@ class _Access:
     token: str
     last_port: int
     users: dict[str, User]
+    key: SigningKey
 
 
 class ControlPlane:
@@ -184,13 +197,14 @@ class ControlPlane:
         )
 
     def _make_server(self, objects: Objects, access: _Access, neighbours: Neighbours) -> ApiServer:
+        accounts = AccountTokens(access.key, objects.find, self._clock)
         return ApiServer(
             objects,
             self._resources,
-            authenticator=tokens.Authenticator({**access.users, access.token: ADMIN}),
+            authenticator=tokens.Authenticator({**access.users, access.token: ADMIN}, accounts),
             tls=access.certificates.server_context(),
             clock=self._clock,
-            neighbours=neighbours,
+            neighbours=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
         )
 
     def _autoscaler(self, settings: Settings, kept: Recording) -> Callable[[], Awaitable[None]]:
@@ -213,7 +227,8 @@ def _read_access(settings: UpSettings, now_ns: int) -> _Access:
     data_dir = settings.data_dir
     made = certificates.ensure(data_dir / "certificates", now_ns=now_ns)
     users = token_file.read(settings.token_file) if settings.token_file is not None else {}
-    return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"), users)
+    key = signing_key.ensure(data_dir / "service-account.key")
+    return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"), users, key)
 
 
 def _read_port(path: Path) -> int:

@@ -59,6 +59,7 @@ def default_data_dir() -> Path:
     default=None,
     help='further users, one a line: token,name,uid,"group,group"',
 )
+@click.option("--anonymous-health", is_flag=True, help="let everyone ask for /healthz, /livez and /readyz")
 @click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
 @click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything")
@@ -102,6 +103,7 @@ def command(
         api_only=options["api_only"],
         workload_controllers=not options["without_workload_controllers"],
         metrics_api=not options["without_metrics_api"],
+        anonymous_health=options["anonymous_health"],
         token_file=options["token_auth_file"],
     )
     run = _loop_runner()

@@ -50,10 +50,12 @@ class Certificates:
     server_path: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """The TLS settings of the server: TLS 1.2 and later."""
+        """The TLS settings of the server: TLS 1.2 and later; clients may show a certificate of our authority."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path)
+        context.load_verify_locations(cadata=self.authority_pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
         return context
 

@@ -20,6 +20,7 @@ from podscaler.api import openapi
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access import escalation, policy_index
+from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
@@ -31,6 +32,7 @@ from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.calls import Plane, kind_of
 from podscaler.controlplane.server.discovery import Discovery
 from podscaler.controlplane.server.dispatch import Dispatcher, Exchange
+from podscaler.controlplane.server.doors import HEALTH_PATHS, Doors
 from podscaler.controlplane.server.health import Check
 from podscaler.controlplane.server.open_sessions import OpenSessions
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
@@ -39,6 +41,7 @@ from podscaler.controlplane.server.reviews import REVIEWS
 from podscaler.controlplane.server.routes import Routes
 from podscaler.controlplane.server.shapes import Shaper
 from podscaler.controlplane.server.streams import Streams
+from podscaler.controlplane.server.token_requests import TOKEN_REQUEST
 from podscaler.errors import StatusError, UsageError
 
 GZIP_MIN_BYTES = 128 * 1024
@@ -61,6 +64,8 @@ class Neighbours:
         connections: where exec, attach and port-forward lead.
         checks: health checks by name; each returns why it fails, or an empty text.
         metrics: custom and external metrics.
+        accounts: tokens of service accounts; the authenticator knows them too.
+        anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
@@ -68,6 +73,8 @@ class Neighbours:
     connections: PodConnections | None = None
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: MetricApis | None = None
+    accounts: AccountTokens | None = None
+    anonymous_health: bool = False
 
 
 NOBODY = Neighbours()
@@ -108,10 +115,18 @@ class ApiServer:
             OpenSessions(clock),
             connections=neighbours.connections,
             metrics=neighbours.metrics,
+            accounts=neighbours.accounts,
         )
         documents = partial(openapi.documents, records, [review.offer for review in REVIEWS])
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
-        pages = Pages(routes, discovery, openapi=openapi_pages, checks=neighbours.checks, compact=objects.compact)
+        pages = Pages(
+            routes,
+            discovery,
+            openapi=openapi_pages,
+            checks=neighbours.checks,
+            compact=objects.compact,
+            accounts=neighbours.accounts,
+        )
         self._streams = Streams()
         self._sessions = plane.sessions
         authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
@@ -121,8 +136,7 @@ class ApiServer:
             routes,
             pages=pages,
             streams=self._streams,
-            authenticator=authenticator,
-            authorizer=authorizer,
+            doors=Doors(authenticator, authorizer, HEALTH_PATHS if neighbours.anonymous_health else frozenset()),
         )
         self._discovery = discovery
         self._tls = tls
@@ -216,7 +230,7 @@ def _gzipped(body: bytes) -> bytes:
 def _kinds(routes: Routes) -> Kinds:
     """Every kind that a body may be."""
     kinds: list[Kind] = [kind_of(served) for served in routes.all_resources()]
-    kinds += [scales.SCALE, *scales.OLD_SCALES, special.BINDING, special.EVICTION]
+    kinds += [scales.SCALE, *scales.OLD_SCALES, special.BINDING, special.EVICTION, TOKEN_REQUEST]
     return {(kind.api_version, kind.kind): kind for kind in kinds}
 
 

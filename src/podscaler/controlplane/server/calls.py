@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from podscaler.clock import Clock
+from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
@@ -33,6 +34,7 @@ class Plane:
         sessions: exec, attach and port-forward that are open now.
         connections: where such sessions lead, None where no pods run.
         metrics: who answers for custom and external metrics, None where nobody does.
+        accounts: makes tokens of service accounts, None where there are none.
     """
 
     objects: Objects
@@ -44,6 +46,7 @@ class Plane:
     sessions: OpenSessions
     connections: PodConnections | None = None
     metrics: MetricApis | None = None
+    accounts: AccountTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)

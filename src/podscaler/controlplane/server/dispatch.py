@@ -11,9 +11,7 @@ from aiohttp import web
 
 from podscaler.api import names as name_rules
 from podscaler.controlplane import field_selectors
-from podscaler.controlplane.access import acting, impersonation
-from podscaler.controlplane.access.rules import Attributes, Authorizer
-from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.server import (
     answers,
@@ -31,12 +29,14 @@ from podscaler.controlplane.server import (
     refusals,
     scales,
     special,
+    token_requests,
     virtual,
     writes,
 )
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.doors import Admitted, Doors
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.queries import EMPTY, Query
@@ -63,6 +63,7 @@ SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "portforward": dict.fromkeys(("GET", "POST"), pod_ports.forward),
     "binding": {"POST": special.bind},
     "eviction": {"POST": special.evict},
+    "token": {"POST": token_requests.create},
     "finalize": {"PUT": special.finalize},
 }
 
@@ -80,6 +81,10 @@ class Exchange:
     request: web.BaseRequest
     warnings: list[str]
     query: Query = EMPTY
+    user: User | None = None
+    wanted: Attributes | None = None
+    version: str = ""
+    admitted: Admitted | None = None
 
 
 class Dispatcher:
@@ -92,15 +97,13 @@ class Dispatcher:
         *,
         pages: Pages,
         streams: Streams,
-        authenticator: Authenticator,
-        authorizer: Authorizer,
+        doors: Doors,
     ) -> None:
         self._plane = plane
         self._routes = routes
         self._pages = pages
         self._streams = streams
-        self._authenticator = authenticator
-        self._authorizer = authorizer
+        self._doors = doors
 
     async def respond(self, exchange: Exchange) -> Response:
         """Carry out a request.
@@ -109,31 +112,18 @@ class Dispatcher:
             StatusError: every refusal.
         """
         request = exchange.request
-        user = self._authenticator.user_of(request.headers.get("Authorization", ""))
-        if user is None:
-            raise refusals.unauthorized()
         path, query = paths.split(request.raw_path)
+        exchange.user = user = self._doors.identify(request, path)
         exchange.query = Query(query) if query else EMPTY
         target = paths.parse(path)
         if target is None:
-            wanted = Attributes(request.method.lower(), path=path)
-            self._admit(user, request, wanted)
+            exchange.wanted = Attributes(request.method.lower(), path=path)
+            exchange.admitted = self._doors.admit(user, request, exchange.wanted)
             return await self._pages.answer(request, path, exchange.query)
-        user = self._admit(user, request, _attributes(request.method, target, exchange.query))
-        return await self._to_resource(exchange, target, user)
-
-    def _admit(self, user: User, request: web.BaseRequest, wanted: Attributes) -> User:
-        """For whom the request is carried out: its user, or whom that acts for.
-
-        Raises:
-            StatusError: 400 for impersonation of nobody, 403.
-        """
-        other = impersonation.wanted_user(request.headers)
-        if other is not None:
-            user = impersonation.acting_for(other, user, wanted, self._authorizer)
-        self._authorizer.authorize(user, wanted)
-        acting.USER.set(user)
-        return user
+        exchange.wanted = _attributes(request.method, target, exchange.query)
+        exchange.version = target.version
+        exchange.admitted = self._doors.admit(user, request, exchange.wanted)
+        return await self._to_resource(exchange, target, exchange.admitted.acting)
 
     async def _to_resource(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
         served = self._routes.find(target)
@@ -191,7 +181,7 @@ class Dispatcher:
         asked.setdefault("metadata", {})
         if review.namespaced:
             names.settle_namespace(asked, target.namespace)
-        obj = {**asked, "status": review.answer(asked, Asking(user, self._authenticator, self._authorizer))}
+        obj = {**asked, "status": review.answer(asked, Asking(user, self._doors.authenticator, self._doors.authorizer))}
         return await answers.of(obj, form, status=201)
 
 

@@ -15,7 +15,8 @@ from aiohttp import web
 
 from podscaler.api import json_text
 from podscaler.api.resources import Object
-from podscaler.controlplane.server import answers, health, negotiation, openapi_v2, refusals
+from podscaler.controlplane.access.account_tokens import AccountTokens
+from podscaler.controlplane.server import answers, health, issuer_pages, negotiation, openapi_v2, refusals
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.discovery import Discovery
 from podscaler.controlplane.server.health import Check
@@ -52,6 +53,7 @@ class Pages:
         openapi: the OpenAPI documents.
         checks: health checks by name.
         compact: forgets the history of all objects; returns the oldest revision to resume from.
+        accounts: whose keys verify tokens of service accounts.
     """
 
     def __init__(
@@ -62,12 +64,14 @@ class Pages:
         openapi: OpenApiPages,
         checks: Mapping[str, Check],
         compact: Callable[[], Awaitable[int]],
+        accounts: AccountTokens | None = None,
     ) -> None:
         self._routes = routes
         self._discovery = discovery
         self._openapi = openapi
         self._checks = checks
         self._compact = compact
+        self._accounts = accounts
         self._documents: dict[tuple[str, ...], _Document] = {}
         self._generation = discovery.generation
 
@@ -90,6 +94,9 @@ class Pages:
                 if parts[1:] == ["v2"]:
                     return await self._openapi_v2(request)
                 return await self._openapi.answer(request, parts[1:]) or answers.NOT_FOUND_PAGE
+            case ".well-known" | "openid" if self._accounts is not None:
+                _check_get(request)
+                return issuer_pages.answer(self._accounts, path, request.host) or answers.NOT_FOUND_PAGE
             case "podscaler" if parts[1:] == ["compact"]:
                 return await self._compacted(request)
             case "healthz" | "livez" | "readyz":
@@ -165,6 +172,8 @@ class Pages:
         """The paths that the root lists."""
         found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/readyz", "/version"}
         found |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
+        if self._accounts is not None:
+            found |= {issuer_pages.CONFIGURATION_PATH, issuer_pages.KEYS_PATH}
         found |= {f"/api/{version}" for version in self._discovery.versions("")}
         for group in self._discovery.groups:
             found.add(f"/apis/{group}")

@@ -171,6 +171,8 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
         yield Subresource("exec", "PodExecOptions", CONNECT)
         yield Subresource("log", "Pod", READ)
         yield Subresource("portforward", "PodPortForwardOptions", CONNECT)
+    if resource.key == "serviceaccounts":
+        yield Subresource("token", "TokenRequest", CREATE, "authentication.k8s.io", "v1")
     if resource.scale is not None:
         yield Subresource("scale", "Scale", PART, "autoscaling", "v1")
     if resource.has_status:

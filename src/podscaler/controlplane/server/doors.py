@@ -1,0 +1,78 @@
+"""Who comes in: from a request to its user, and whether that may do what it wants.
+
+Called by `dispatch` for every request. A client certificate counts before a token, as upstream has it. Nobody without
+either comes in, except to the paths that the user of `up` opened to everyone.
+"""
+
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from podscaler.controlplane.access import acting, client_certificates, impersonation
+from podscaler.controlplane.access.rules import Attributes, Authorizer
+from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.access.users import ANONYMOUS, User
+from podscaler.controlplane.server import refusals
+
+HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+_CONNECTED = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may be carried out.
+
+    Attributes:
+        user: who sent it.
+        acting: for whom it is carried out.
+        reason: why it may be.
+    """
+
+    user: User
+    acting: User
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """See the module.
+
+    Attributes:
+        open_paths: who comes to these without credentials is system:anonymous.
+    """
+
+    authenticator: Authenticator
+    authorizer: Authorizer
+    open_paths: frozenset[str] = frozenset()
+
+    def identify(self, request: web.BaseRequest, path: str) -> User:
+        """Who sent a request.
+
+        Raises:
+            StatusError: 401.
+        """
+        certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+        user = client_certificates.user_of(certificate) if certificate else None
+        authorization = request.headers.get("Authorization", "")
+        user = user or self.authenticator.user_of(authorization)
+        if user is None and path in self.open_paths and not authorization:
+            user = ANONYMOUS
+        if user is None:
+            raise refusals.unauthorized()
+        return user
+
+    def admit(self, user: User, request: web.BaseRequest, wanted: Attributes) -> Admitted:
+        """For whom the request is carried out: its user, or whom that acts for.
+
+        Raises:
+            StatusError: 400 for impersonation of nobody, 403.
+        """
+        sender = user
+        other = impersonation.wanted_user(request.headers)
+        if other is not None:
+            user = impersonation.acting_for(other, sender, wanted, self.authorizer)
+        decision = self.authorizer.authorize(user, wanted)
+        if wanted.verb == "get" and f"{wanted.resource}/{wanted.subresource}" in _CONNECTED:
+            self.authorizer.authorize(user, replace(wanted, verb="create"))  # by WebSocket as by POST
+        acting.USER.set(user)
+        return Admitted(sender, user, decision.reason)
