@@ -100,7 +100,7 @@ async def test_it_records_what_it_decides(world: ApiServerWorld) -> None:
 
 
 async def test_an_unreachable_server(tmp_path: Path) -> None:
-    """Nobody listens: the address, the context, and why."""
+    """Nobody listens: the address, the context, and why; it is waited for until a signal comes."""
     port = unused_port()
     document = {
         "current-context": "far",
@@ -110,9 +110,15 @@ async def test_an_unreachable_server(tmp_path: Path) -> None:
     }
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(document))
-    assert await refused("--kubeconfig", str(path)) == (
-        f'podscaler: cannot reach the API server https://127.0.0.1:{port} (context "far" of {path}): '
-        f"dial tcp 127.0.0.1:{port}: connect: connection refused\n"
+    process = await start("--kubeconfig", str(path), "--kube-api-qps=100")
+    assert process.stderr is not None
+    said = (await asyncio.wait_for(process.stderr.readline(), START_LIMIT_S)).decode()
+    process.send_signal(signal.SIGTERM)
+    await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    assert process.returncode == 0
+    assert said.endswith(
+        f'cannot reach the API server https://127.0.0.1:{port} (context "far" of {path}): '
+        f"dial tcp 127.0.0.1:{port}: connect: connection refused; trying again\n"
     )
 
 

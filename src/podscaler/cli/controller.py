@@ -1,6 +1,6 @@
 """`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
 
-Checks once that the API server is there and allows what is needed, then works until SIGINT or SIGTERM.
+Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ import click
 
 from podscaler.cli import recording
 from podscaler.cli import settings as flags
+from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
 from podscaler.clock import SystemClock
-from podscaler.controller import permissions
+from podscaler.controller import permissions, reaching
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.errors import UsageError
-from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 
@@ -31,8 +31,7 @@ log = logging.getLogger(__name__)
 @click.command(
     epilog="Example: podscaler controller --kubeconfig ~/.kube/config --horizontal-pod-autoscaler-sync-period=10s"
 )
-@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
-@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@connection_options
 @click.option(
     "--metrics-bind-address",
     metavar="HOST:PORT",
@@ -42,20 +41,19 @@ log = logging.getLogger(__name__)
 @click.option("-v", "--verbose", count=True, help="say everything on stderr, each event too")
 @recording.record_options
 @flags.controller_options
-def command(
-    *, kubeconfig: str | None, context: str | None, metrics_bind_address: str, verbose: int, **options: Any
-) -> None:
+def command(*, metrics_bind_address: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = flags.parse_settings(options)
     address = parse_address(metrics_bind_address) if metrics_bind_address else None
-    config = locate.find_config(kubeconfig, context)
+    names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
+    connection = parse_connection(**{name: options[name] for name in names})
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(config, settings, address, recording.record_file(options, settings)))
+        runner.run(run(connection, settings, address, recording.record_file(options, settings)))
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -76,24 +74,50 @@ def loop_factory() -> Any:
 
 
 async def run(
-    config: Config, settings: Settings, address: tuple[str, int] | None, file: RecordFile | None = None
+    connection: Connection, settings: Settings, address: tuple[str, int] | None, file: RecordFile | None = None
 ) -> None:
     """Work until a signal comes.
 
-    Raises UsageError where the server, the address to listen on or the file to record to cannot be had.
+    Raises UsageError where the server can never be worked with, or where the address to listen on or the file to record
+    to cannot be had.
     """
     clock = SystemClock()
-    client = Client(await http_transport.connect(config, user_agent=USER_AGENT), clock)
+    client = await connection.open_client(clock, user_agent=USER_AGENT)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
-        await permissions.check(client, config.origin)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
         controller = Controller(client, settings, clock, recording=kept)
         endpoints = Endpoints(controller.telemetry, controller.unready)
         stack.push_async_callback(endpoints.stop)
         if address is not None:
             log.info("serving /metrics, /healthz and /readyz on %s", await endpoints.start(*address))
+        working = asyncio.ensure_future(_work(controller, client, connection.config, settings))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, controller.stop)
+        await working
+
+
+async def _work(controller: Controller, client: Client, config: Config, settings: Settings) -> None:
+    """Wait for the server, say what is not allowed, and work; a signal ends each."""
+    clock = SystemClock()
+    ready = asyncio.ensure_future(reaching.wait_for_server(client, config, clock))
+    stopped = asyncio.ensure_future(controller.stopped())
+    try:
+        await asyncio.wait((ready, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            return
+        ready.result()
+    finally:
+        ready.cancel()
+        stopped.cancel()
+        await asyncio.gather(ready, stopped, return_exceptions=True)
+    namespace = settings.history_namespace
+    histories = permissions.of_histories(namespace) if namespace else ()
+    needed = (*permissions.NEEDED, *histories)
+    warning = asyncio.ensure_future(permissions.warn(client, config.origin, needed))
+    try:
         await controller.run()
+    finally:
+        warning.cancel()
+        await asyncio.gather(warning, return_exceptions=True)

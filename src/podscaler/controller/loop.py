@@ -31,7 +31,7 @@ from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.telemetry import Telemetry
-from podscaler.kube import http_transport
+from podscaler.kube import opening
 from podscaler.kube.cache import Cache, Key, key_of
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
@@ -134,6 +134,10 @@ class Controller:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
+
+    async def stopped(self) -> None:
+        """Return once `stop` was called."""
+        await self._stopping.wait()
 
     def stop(self) -> None:
         """Make `run` end once the running syncs are done."""
@@ -258,7 +262,7 @@ class Controller:
 
 async def run_controller(config: Config, settings: Settings, clock: Clock, recording: Recording) -> None:
     """Run a controller on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
-    client = Client(await http_transport.connect(config, user_agent=USER_AGENT), clock)
+    client = await opening.open_client(config, clock, user_agent=USER_AGENT)
     try:
         await Controller(client, settings, clock, recording=recording).run()
     finally:

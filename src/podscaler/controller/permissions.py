@@ -1,30 +1,41 @@
-"""Whether the API server is there and lets us work: asked once at the start, so that what cannot heal is said at once.
+"""What the controller has to be allowed to do, and what of it the API server does not allow.
 
-`podscaler controller` calls `check` before it begins. Later failures of the same kinds are retried.
+`podscaler controller` calls `warn` at its start and goes on: somebody may grant what is missing, and what is not used
+is not missed. A refusal later shows in conditions, events or the log, as upstream's do.
 
-Source: controller.md 9.
+Source: controller.md 9, and what following pods and keeping histories needs.
 """
 
+import asyncio
+import logging
 from dataclasses import dataclass
 
 import msgspec
 
-from podscaler.errors import StatusError, UsageError
+from podscaler.errors import StatusError
 from podscaler.kube.client import Client
-from podscaler.kube.transport import TransportError
 
-TIMEOUT_S = 10.0
+log = logging.getLogger(__name__)
+
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One thing that the controller has to be allowed to do."""
+    """One thing that the controller has to be allowed to do.
+
+    Attributes:
+        verb, group, resource, subresource: as RBAC has them.
+        purpose: what does not work without it.
+        namespace: where; empty: everywhere.
+    """
 
     verb: str
     group: str
     resource: str
     subresource: str = ""
+    purpose: str = ""
+    namespace: str = ""
 
     @property
     def shown(self) -> str:
@@ -32,13 +43,29 @@ class Permission:
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
+def _several(verbs: str, group: str, resource: str, subresource: str = "", *, purpose: str) -> list[Permission]:
+    return [Permission(verb, group, resource, subresource, purpose) for verb in verbs.split()]
+
+
 NEEDED = (
-    Permission("list", "autoscaling", "horizontalpodautoscalers"),
-    Permission("watch", "autoscaling", "horizontalpodautoscalers"),
-    Permission("update", "autoscaling", "horizontalpodautoscalers", "status"),
-    Permission("list", "", "pods"),
-    Permission("watch", "", "pods"),
+    *_several("list watch", "autoscaling", "horizontalpodautoscalers", purpose="no autoscaler is known"),
+    *_several("update", "autoscaling", "horizontalpodautoscalers", "status", purpose="no status is written"),
+    *_several("list watch", "", "pods", purpose="no autoscaler can decide"),
+    *_several("get update", "apps", "deployments", "scale", purpose="Deployments are not scaled"),
+    *_several("list", "metrics.k8s.io", "pods", purpose="cpu and memory are not known"),
+    *_several("get list", "custom.metrics.k8s.io", "*", purpose="metrics of pods and objects are not known"),
+    *_several("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
+    *_several("create patch", "", "events", purpose="events are not written"),
 )
+"""Scales are asked about for Deployments only: who restricts `*/scale` to some kinds does so on purpose."""
+
+
+def of_histories(namespace: str) -> tuple[Permission, ...]:
+    """What keeping histories in ConfigMaps of `namespace` needs."""
+    purpose = "histories do not survive a restart"
+    return tuple(
+        Permission(verb, "", "configmaps", purpose=purpose, namespace=namespace) for verb in ("get", "create", "patch")
+    )
 
 
 class _Allowed(msgspec.Struct):
@@ -49,63 +76,43 @@ class _Review(msgspec.Struct):
     status: _Allowed
 
 
-async def check(client: Client, origin: str) -> None:
-    """Return if the server answers, serves autoscaling/v2, and allows what is needed.
-
-    Args:
-        client: of the server.
-        origin: where its address and our credentials came from, for the sentence.
-
-    Raises:
-        UsageError: in one sentence: what failed, and what to change or grant.
-    """
-    try:
-        path = "/apis/autoscaling/v2/horizontalpodautoscalers"
-        await client.get(
-            path, subject="horizontalpodautoscalers.autoscaling", query=[("limit", "1")], timeout_s=TIMEOUT_S
-        )
-    except StatusError as error:
-        raise UsageError(_sentence(error, client.server, origin)) from error
-    for permission in NEEDED:
-        if not await _is_allowed(client, permission):
-            raise UsageError(_refusal(permission, client.server, origin))
+async def warn(client: Client, origin: str, needed: tuple[Permission, ...] = NEEDED) -> None:
+    """Say in the log what of `needed` is missing, a line each; `origin` is where our credentials come from."""
+    for permission in await missing(client, needed):
+        log.warning("%s", refusal(permission, client.server, origin))
 
 
-def _sentence(error: StatusError, server: str, origin: str) -> str:
-    if isinstance(error, TransportError):
-        return f"cannot reach the API server {server} ({origin}): {error.cause}"
-    if error.code == 401:
-        return f"the API server {server} does not accept the credentials of {origin}: {error}"
-    if error.code == 403:
-        return _refusal(NEEDED[0], server, origin)
-    if error.code == 404:
-        return f"the API server {server} ({origin}) does not serve autoscaling/v2, which needs Kubernetes 1.23 or newer"
-    return f"the API server {server} ({origin}) cannot list horizontalpodautoscalers: {error}"
+async def missing(client: Client, needed: tuple[Permission, ...] = NEEDED) -> list[Permission]:
+    """What the server does not allow; one that cannot say is taken to allow everything."""
+    allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in needed))
+    return [permission for permission, is_allowed in zip(needed, allowed, strict=True) if not is_allowed]
 
 
-def _refusal(permission: Permission, server: str, origin: str) -> str:
-    grant = (
-        f'grant the verb "{permission.verb}" on "{permission.shown}" of apiGroup "{permission.group}" in a ClusterRole'
-    )
+def refusal(permission: Permission, server: str, origin: str) -> str:
+    """The sentence for a missing permission: verb, resource, what to grant, and what does not work without it."""
+    role = f'a Role in the namespace "{permission.namespace}"' if permission.namespace else "a ClusterRole"
+    grant = f'grant the verb "{permission.verb}" on "{permission.shown}" of apiGroup "{permission.group}" in {role}'
     action = f"{permission.verb} {permission.shown}"
-    return f"the API server {server} does not allow the user of {origin} to {action}: {grant}"
+    without = f" (without it {permission.purpose})" if permission.purpose else ""
+    return f"the API server {server} does not allow the user of {origin} to {action}: {grant}{without}"
 
 
 async def _is_allowed(client: Client, permission: Permission) -> bool:
-    """Whether the server says so; a server that cannot say is taken to allow it."""
     attributes = {
         "verb": permission.verb,
         "group": permission.group,
         "resource": permission.resource,
         "subresource": permission.subresource,
+        "namespace": permission.namespace,
     }
     review = {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
-        "spec": {"resourceAttributes": attributes},
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
     }
     try:
         answer = await client.post(REVIEWS, msgspec.json.encode(review), subject="selfsubjectaccessreviews")
         return msgspec.json.decode(answer, type=_Review).status.allowed
-    except (StatusError, msgspec.DecodeError):
+    except (StatusError, msgspec.DecodeError) as error:
+        log.debug("whether %s is allowed is not known: %s", permission, error)
         return True

@@ -6,7 +6,7 @@ later, except a token that others renew. Secrets do not show in its `repr`.
 
 from dataclasses import dataclass, field
 
-from podscaler.kube.credentials import ClientCertificates, Credentials, NoCredentials
+from podscaler.kube.credentials import ClientCertificates, Credentials, Header, NoCredentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +41,8 @@ class Config:
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     origin: str = "the given configuration"
+
+    @property
+    def renews_credentials(self) -> bool:
+        """Whether credentials may change while the program runs, so that a refusal may heal."""
+        return self.certificates is not None or not isinstance(self.credentials, NoCredentials | Header)

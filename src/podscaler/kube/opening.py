@@ -1,0 +1,28 @@
+"""A client of one API server as programs use it: real connections, spread retries, lists as events.
+
+The command line and whatever runs for long opens its client here; tests put a Client on a scripted transport.
+"""
+
+import random
+
+from podscaler.clock import Clock
+from podscaler.kube import http_transport
+from podscaler.kube.client import Client
+from podscaler.kube.config import Config
+from podscaler.kube.rate_limit import TokenBucket
+
+
+async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:
+    """A client; no connection is made yet, and the caller closes it.
+
+    Args:
+        config: the server, and who we are.
+        clock: for waits.
+        user_agent: what we call ourselves.
+        limit: how often requests may go out; None: as often as they come.
+
+    Raises:
+        UsageError: for certificates that cannot be used.
+    """
+    transport = await http_transport.connect(config, user_agent=user_agent)
+    return Client(transport, clock, limit=limit, rng=random.Random(), streams_lists=True)
