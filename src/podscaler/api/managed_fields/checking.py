@@ -1,0 +1,124 @@
+"""Whether a configuration fits its type, before it is merged.
+
+Called by `applying`; the faults go into a refusal in upstream's words.
+
+Source: structured-merge-diff's validation of typed values.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from podscaler.api.managed_fields import path_elements, types
+from podscaler.api.managed_fields.types import ListType, MapType, Scalar, Type
+
+
+def faults(value: Any, kind: Type) -> list[str]:
+    """What is wrong with `value`, each as `.spec.replicas: expected numeric (int or float), got string`."""
+    return [f"{path}: {text}" if path else text for path, text in _faults(value, kind, "")]
+
+
+def summary(found: list[str]) -> str:
+    """Several faults in one text."""
+    return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+
+
+def _faults(value: Any, kind: Type, path: str) -> Iterator[tuple[str, str]]:
+    shape = types.shape_of(kind, value)
+    if shape.map is not None:
+        yield from _map_faults(value, shape.map, path)
+    elif shape.scalar:
+        text = _scalar_fault(value, shape.scalar)
+        if text:
+            yield path, text
+    elif shape.list is not None:
+        yield from _list_faults(value, shape.list, path)
+
+
+def _map_faults(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str]]:
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        yield path, f"expected map, got {_held(value)}"
+        return
+    for name in value:
+        child = kind.child(name)
+        below = f"{path}.{name}"
+        if child is None:
+            yield below, "field not declared in schema"
+            return
+        yield from _faults(value[name], child, below)
+
+
+def _list_faults(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, str]]:
+    if value is None:
+        return
+    if not isinstance(value, list):
+        yield path, f"expected list, got {_held(value)}"
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        try:
+            element = f"i:{index}" if kind.atomic else types.item_element(kind, item)
+        except types.AtomError as error:
+            yield path, f"element {index}: {error}"
+            return
+        shown = path_elements.shown((element,))
+        if element in seen:
+            yield path, f"duplicate entries for key {shown}"
+        seen.add(element)
+        yield from _faults(item, kind.element(), path + shown)
+
+
+def _scalar_fault(value: Any, scalar: Scalar) -> str:
+    if value is None:
+        return ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match scalar:
+        case "numeric":
+            return "" if is_number else f"expected numeric (int or float), got {_go_type(value)}"
+        case "string":
+            return (
+                "" if isinstance(value, str) else f"expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"
+            )
+        case "boolean":
+            return "" if isinstance(value, bool) else f"expected boolean, got {_held(value)}"
+        case _:
+            return "" if isinstance(value, bool | int | float | str) else f"expected any scalar, got {_held(value)}"
+
+
+def _go_type(value: Any) -> str:
+    if isinstance(value, str | bool):
+        return "string" if isinstance(value, str) else "bool"
+    return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
+
+
+def _held(value: Any) -> str:
+    """A value as Go prints it behind a pointer (`%v`)."""
+    return f"&{{{_plain(value)}}}"
+
+
+def _plain(value: Any) -> str:
+    """A value as Go prints it (`%v`)."""
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_plain(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_plain, value))}]"
+    return str(value)
+
+
+def _go(value: Any) -> str:
+    """A value as Go's syntax has it (`%#v`)."""
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, str):
+        return path_elements.shown_value(value)
+    if isinstance(value, dict):
+        members = ", ".join(f"{path_elements.shown_value(name)}:{_go(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_go, value))}}}"
+    return _plain(value)

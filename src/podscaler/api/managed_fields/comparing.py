@@ -1,0 +1,144 @@
+"""Which fields of an object a change wrote, and which it removed.
+
+Called by `updating` and `last_applied` with the object before and after, both in one version and in the form in which
+it is stored. What is equal is passed over as a whole, so that the cost is that of what changed.
+
+Rules: a field that appears counts as written, with all that is in it; one that vanishes as removed, with all that was
+in it; a scalar or atomic value that differs is written; of two empty values that differ (null, `{}`, `[]`), the second
+is written.
+
+Source: structured-merge-diff's comparison of typed values (its Added and Modified are one here).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.managed_fields import field_sets, types
+from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
+from podscaler.api.managed_fields.types import ListType, MapType, Type
+
+
+class _Absent:
+    """What a field is that is not there: null is a value."""
+
+
+ABSENT = _Absent()
+_Nodes = tuple[Set | None, Set | None]
+"""What of a value was written and what removed, as nodes; None for nothing."""
+_WRITTEN: _Nodes = (LEAF, None)
+_REMOVED: _Nodes = (None, LEAF)
+_NOTHING: _Nodes = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The paths that a change wrote, and those that it removed."""
+
+    written: Set
+    removed: Set
+
+    def without(self, ignored: Set) -> "Comparison":
+        """The comparison without `ignored` paths and what lies below them."""
+        if not ignored:
+            return self
+        written = field_sets.without_trees(self.written, ignored)
+        return Comparison(written, field_sets.without_trees(self.removed, ignored))
+
+
+def compare(old: Any, new: Any, kind: Type) -> Comparison:
+    """What distinguishes `new` from `old`, two values of a type."""
+    if old == new:
+        return Comparison({}, {})
+    written, removed = _compare(old, new, kind)
+    return Comparison(written or {}, removed or {})
+
+
+def _compare(old: Any, new: Any, kind: Type) -> _Nodes:
+    """Two values that differ; a value whose shape changes is compared in both shapes."""
+    if old is ABSENT:
+        return _in_shape(old, new, types.shape_of(kind, new))
+    before, after = types.shape_of(kind, old), types.shape_of(kind, new)
+    if new is ABSENT or before == after:
+        return _in_shape(old, new, before)
+    one, other = _in_shape(old, new, before), _in_shape(old, new, after)
+    return _both(one[0], other[0]), _both(one[1], other[1])
+
+
+def _both(one: Set | None, other: Set | None) -> Set | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return field_sets.joined(one, other)
+
+
+def _in_shape(old: Any, new: Any, kind: Type) -> _Nodes:
+    if kind.map is not None:
+        return _maps(old, new, kind.map)
+    if kind.scalar or kind.list is None:
+        return _leaf(old, new)
+    return _lists(old, new, kind.list)
+
+
+def _leaf(old: Any, new: Any) -> _Nodes:
+    if old is ABSENT:
+        return _WRITTEN
+    if new is ABSENT:
+        return _REMOVED
+    return _NOTHING if old == new else _WRITTEN
+
+
+def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
+    before = old if isinstance(old, dict) else {}
+    after = new if isinstance(new, dict) else {}
+    if kind.atomic or not (before or after):
+        return _leaf(old, new)
+    written: Set = {}
+    removed: Set = {}
+    for name in before.keys() | after.keys():
+        one, other = before.get(name, ABSENT), after.get(name, ABSENT)
+        child = None if one == other else kind.child(name)
+        if child is not None:
+            _note(f"f:{name}", _compare(one, other, child), written, removed)
+    return _completed(old, new, written, removed)
+
+
+def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
+    before = old if isinstance(old, list) else []
+    after = new if isinstance(new, list) else []
+    if kind.atomic or not (before or after):
+        return _leaf(old, new)
+    ones, others = types.indexed(kind, before), types.indexed(kind, after)
+    written: Set = {}
+    removed: Set = {}
+    for element in dict.fromkeys((*ones, *others)):
+        found = _items(ones.get(element, []), others.get(element, []), kind.element())
+        _note(element, found, written, removed)
+    return _completed(old, new, written, removed)
+
+
+def _items(ones: list[Any], others: list[Any], kind: Type) -> _Nodes:
+    """The items of one step; where one list has several of them, these are owned together."""
+    if ones == others:
+        return _NOTHING
+    if len(ones) > 1 and len(others) > 1:
+        return _WRITTEN
+    if len(ones) > 1:
+        return (_compare(ABSENT, others[0], kind)[0] if others else None), LEAF
+    if len(others) > 1:
+        return LEAF, (_compare(ones[0], ABSENT, kind)[1] if ones else None)
+    return _compare(ones[0] if ones else ABSENT, others[0] if others else ABSENT, kind)
+
+
+def _note(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
+    if nodes[0] is not None:
+        written[element] = nodes[0]
+    if nodes[1] is not None:
+        removed[element] = nodes[1]
+
+
+def _completed(old: Any, new: Any, written: Set, removed: Set) -> _Nodes:
+    """What was found in a map or list, with the path of the map or list itself where that came or went."""
+    if old is ABSENT:
+        return {SELF: LEAF, **written}, removed or None
+    if new is ABSENT:
+        return written or None, {SELF: LEAF, **removed}
+    return written or None, removed or None

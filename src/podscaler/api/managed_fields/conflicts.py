@@ -1,0 +1,61 @@
+"""Fields that an applied configuration would take from other managers, and the refusal that says so.
+
+Raised by `applying`, narrowed down by `last_applied`, worded here.
+
+Source: apimachinery's NewConflictError; golden update-hpa.jsonl, scale.jsonl.
+"""
+
+from collections.abc import Mapping
+
+from podscaler.api import quoting
+from podscaler.api.managed_fields import field_sets, managers, path_elements
+from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.managers import Manager
+from podscaler.errors import Cause, StatusError
+
+
+class ConflictsError(Exception):
+    """An applied configuration changes fields of others.
+
+    Args:
+        sets: by manager, the fields in question; none is empty.
+    """
+
+    def __init__(self, sets: Mapping[Manager, Set]) -> None:
+        super().__init__("conflicts")
+        self.sets = dict(sets)
+
+    def without(self, allowed: Set) -> "ConflictsError | None":
+        """The conflicts about other fields than `allowed`, None where there are none."""
+        rest = {manager: field_sets.difference(fields, allowed) for manager, fields in self.sets.items()}
+        rest = {manager: fields for manager, fields in rest.items() if fields}
+        return ConflictsError(rest) if rest else None
+
+
+def refusal(conflicts: ConflictsError) -> StatusError:
+    """409, with a cause for each field."""
+    found = [
+        (_shown(manager), path_elements.shown(path))
+        for manager in sorted(conflicts.sets, key=lambda each: each.identifier)
+        for path in field_sets.paths(conflicts.sets[manager])
+    ]
+    causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in found]
+    return StatusError(_message(found), code=409, reason="Conflict", details={}, causes=causes)
+
+
+def _message(found: list[tuple[str, str]]) -> str:
+    if len(found) == 1:
+        manager, path = found[0]
+        return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
+    by_manager: dict[str, list[str]] = {}
+    for manager, path in found:
+        by_manager.setdefault(manager, []).append(f"- {path}")
+    lines = [line for manager, paths in by_manager.items() for line in (f"conflicts with {manager}:", *paths)]
+    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+
+
+def _shown(manager: Manager) -> str:
+    text = quoting.quoted(manager.name)
+    if manager.subresource:
+        text += f" with subresource {quoting.quoted(manager.subresource)}"
+    return f"{text} using {manager.version}" if manager.operation == managers.UPDATE else text

@@ -1,0 +1,84 @@
+"""The fields that an object has: what its writer owns who applies it.
+
+Called by `applying` and `last_applied`.
+
+Rules: scalars and atomic values are owned as they are; of other maps and lists their parts are, items of lists with
+themselves; an object or list itself only if there is nothing in it.
+
+Source: structured-merge-diff's ToFieldSet.
+"""
+
+from typing import Any
+
+from podscaler.api.managed_fields import field_sets, types
+from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
+from podscaler.api.managed_fields.types import ListType, MapType, Type
+
+
+def field_set(value: Any, kind: Type) -> Set:
+    """All paths of an object of a type."""
+    return _below(value, kind) or {}
+
+
+def _below(value: Any, kind: Type) -> Set | None:
+    """The node of a value as far as its own type says: LEAF for a scalar, None for a map or list with nothing in it."""
+    shape = types.shape_of(kind, value)
+    if shape.map is not None:
+        return LEAF if shape.map.atomic else _map(value, shape.map)
+    if shape.scalar or shape.list is None:
+        return LEAF
+    return LEAF if shape.list.atomic else _list(value, shape.list)
+
+
+def _map(value: Any, kind: MapType) -> Set | None:
+    if not isinstance(value, dict):
+        return None
+    nodes: Set = {}
+    for name, item in value.items():
+        child = kind.child(name)
+        if child is None:
+            continue
+        node = _below(item, child)
+        if item is None or item == {} or kind.declared(name) is None:
+            node = _as_member(node)
+        if node is not None:
+            nodes[f"f:{name}"] = node
+    return nodes or None
+
+
+def _list(value: Any, kind: ListType) -> Set | None:
+    if not isinstance(value, list):
+        return None
+    nodes: Set = {}
+    for element, items in types.indexed(kind, value).items():
+        nodes[element] = LEAF if len(items) > 1 else _as_member(_below(items[0], kind.element()))
+    return nodes or None
+
+
+def _as_member(node: Set | None) -> Set:
+    if node is None or field_sets.is_member(node):
+        return node or LEAF
+    return {SELF: LEAF, **node}
+
+
+def with_named_fields(fields: Set, kind: Type) -> Set:
+    """The set with the fields that a type declares and in which a path lies: those are members as well.
+
+    A path `.spec.template.spec` makes `.spec` a member, `.metadata.labels.app` does not make `.metadata.labels` one
+    unless its object declares it. Where fields are removed, what holds them goes with them.
+    """
+    return {element: _named(element, node, kind) for element, node in fields.items()}
+
+
+def _named(element: str, node: Set, kind: Type) -> Set:
+    if not node or element == SELF:
+        return node
+    name = element[2:] if element.startswith("f:") else ""
+    if element.startswith("f:"):
+        child = kind.map.child(name) if kind.map else None
+        declared = kind.map is not None and kind.map.declared(name) is not None
+    else:
+        child = kind.list.element() if kind.list and element.startswith("k:") else None
+        declared = False
+    below = with_named_fields(node, child or Type())
+    return {SELF: LEAF, **below} if declared else below

@@ -1,0 +1,166 @@
+"""Managers of an object's fields, and the entries of metadata.managedFields that tell of them.
+
+Called by `updating`, `applying` and `scale_fields`. A manager is known by its name, its operation, its subresource and
+(for updates) the version that it wrote in; one that applies keeps its identity when it changes its version.
+
+Source: apimachinery's managedfields package; the wire format of metav1.ManagedFieldsEntry.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podscaler.api.managed_fields import field_sets, path_elements
+from podscaler.api.managed_fields.field_sets import Set
+
+Entries = list[dict[str, Any]]
+"""metadata.managedFields as JSON-ready data."""
+
+UNKNOWN = "unknown"
+APPLY = "Apply"
+UPDATE = "Update"
+
+
+class EntriesError(ValueError):
+    """Entries that a client made up and that say nothing that can be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who manages fields.
+
+    Attributes:
+        version: the apiVersion of an updater's writes; empty for one that applies.
+    """
+
+    name: str
+    operation: str
+    version: str = ""
+    subresource: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """The text that upstream sorts managers by."""
+        parts = {
+            "manager": self.name,
+            "operation": self.operation,
+            "apiVersion": self.version,
+            "subresource": self.subresource,
+        }
+        return path_elements.shown_value({name: value for name, value in parts.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """What a manager manages.
+
+    Attributes:
+        fields: not empty.
+        version: the apiVersion that the fields are fields of.
+        time: of the last change, as RFC 3339 (UTC, whole seconds); empty where it is not known.
+        entry: as it is stored, None if this is new.
+    """
+
+    fields: Set
+    version: str
+    time: str = ""
+    entry: Mapping[str, Any] | None = None
+
+    def with_fields(self, fields: Set) -> "Managed":
+        """The same with other fields."""
+        return self if fields is self.fields else replace(self, fields=fields, entry=None)
+
+
+Managers = dict[Manager, Managed]
+
+
+def updater(name: str, version: str, subresource: str) -> Manager:
+    """Who creates, updates or patches."""
+    return Manager(name or UNKNOWN, UPDATE, version, subresource)
+
+
+def applier(name: str, subresource: str) -> Manager:
+    """Who applies."""
+    return Manager(name or UNKNOWN, APPLY, subresource=subresource)
+
+
+def parse(entries: Iterable[Any]) -> Managers:
+    """The managers that stored entries tell of; of two entries for the same manager the last one counts."""
+    found: Managers = {}
+    for entry in entries:
+        operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
+        known_as = "" if operation == APPLY else version
+        manager = Manager(entry.get("manager", ""), operation, known_as, entry.get("subresource", ""))
+        found[manager] = Managed(entry.get("fieldsV1") or {}, version, entry.get("time") or "", entry)
+    return found
+
+
+def parse_foreign(entries: Sequence[Any]) -> Managers:
+    """The managers that entries tell of which a client wrote, their sets in the one form.
+
+    Raises:
+        EntriesError: for entries that cannot be understood.
+    """
+    for entry in entries:
+        _check(entry)
+    return {manager: replace(each, fields=_read(each.fields), entry=None) for manager, each in parse(entries).items()}
+
+
+def is_reset(entries: Sequence[Any] | None) -> bool:
+    """Whether a client asks for managers to be forgotten: by an empty list, or by one empty entry."""
+    return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
+
+
+def written(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
+    """The entries that tell of managers: those that apply first, then by time (seconds), name, version, subresource."""
+    pairs = sorted(managers, key=lambda pair: _order(*pair))
+    return [_entry(manager, managed) for manager, managed in pairs]
+
+
+def timeless(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Entries without their times."""
+    return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
+
+
+def _order(manager: Manager, managed: Managed) -> tuple[str, str, str, str, str]:
+    return manager.operation, managed.time, manager.name, managed.version, manager.subresource
+
+
+def _entry(manager: Manager, managed: Managed) -> dict[str, Any]:
+    if managed.entry is not None and managed.entry.get("time", "") == managed.time:
+        return dict(managed.entry)
+    entry: dict[str, Any] = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": managed.version,
+        "time": managed.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": field_sets.ordered(managed.fields),
+        "subresource": manager.subresource,
+    }
+    return {name: value for name, value in entry.items() if value or name == "fieldsV1"}
+
+
+def _check(entry: Any) -> None:
+    if entry.get("operation") not in (APPLY, UPDATE):
+        raise EntriesError("operation must be `Apply` or `Update`")
+    if not entry.get("apiVersion"):
+        raise EntriesError("apiVersion must not be empty")
+    if entry.get("fieldsType") != "FieldsV1":
+        raise EntriesError(f'invalid fieldsType "{entry.get("fieldsType", "")}"')
+
+
+def _read(fields: Any) -> Set:
+    try:
+        return _read_set(fields)
+    except path_elements.ElementError as error:
+        raise EntriesError(str(error)) from None
+
+
+def _read_set(fields: Any) -> Set:
+    if not isinstance(fields, dict):
+        raise EntriesError("a set is no object")
+    return {
+        field_sets.SELF if element == field_sets.SELF else path_elements.parsed(element): _read_set(node)
+        for element, node in fields.items()
+    }

@@ -1,0 +1,114 @@
+"""An object with a configuration merged into it.
+
+Called by `applying`. Scalars and atomic values are the configuration's; maps are merged; items of lists that have
+owners of their own are merged, in an order that keeps that of the configuration and fits what others put between.
+
+Source: structured-merge-diff's Merge.
+"""
+
+from typing import Any
+
+from podscaler.api.managed_fields import types
+from podscaler.api.managed_fields.comparing import ABSENT
+from podscaler.api.managed_fields.types import ListType, MapType, Type
+
+
+def merged(live: Any, config: Any, kind: Type) -> Any:
+    """`live` with `config` merged into it; both are left as they are, and the result shares parts with them.
+
+    Args:
+        live: the object as it is; its lists may have duplicates.
+        config: a configuration that `checking` found right.
+        kind: the type of both.
+    """
+    result = _merged(live, config, kind)
+    return {} if result is ABSENT else result
+
+
+def _merged(live: Any, config: Any, kind: Type) -> Any:
+    if config is ABSENT:
+        return live
+    shape = types.shape_of(kind, live if config is None else config)
+    if shape.map is not None:
+        return _maps(live, config, shape.map)
+    if shape.scalar or shape.list is None:
+        return config
+    return _lists(live, config, shape.list)
+
+
+def _maps(live: Any, config: Any, kind: MapType) -> Any:
+    before = live if isinstance(live, dict) else {}
+    wanted = config if isinstance(config, dict) else {}
+    if kind.atomic or not (before or wanted):
+        return config
+    if not before:
+        return wanted
+    result = dict(before)
+    for name, item in wanted.items():
+        child = kind.child(name)
+        found = _merged(before.get(name, ABSENT), item, child) if child is not None else item
+        result[name] = found
+    return result
+
+
+def _lists(live: Any, config: Any, kind: ListType) -> Any:
+    before = live if isinstance(live, list) else []
+    wanted = config if isinstance(config, list) else []
+    if kind.atomic or not (before or wanted):
+        return config
+    if not (before and wanted):
+        return before or wanted
+    return _Interleaved(before, wanted, kind).items()
+
+
+class _Interleaved:
+    """Two lists in one: the order of the configuration, others' items where they stood between shared ones."""
+
+    def __init__(self, live: list[Any], config: list[Any], kind: ListType) -> None:
+        self._kind = kind
+        self._live = [(types.item_element(kind, item), item) for item in live]
+        self._config = [(types.item_element(kind, item), item) for item in config]
+        self._by_live: dict[str, Any] = {}
+        for element, item in self._live:
+            self._by_live[element] = None if element in self._by_live else item
+        self._wanted = {element for element, _ in self._config}
+        self._shared = [element for element, _ in self._config if element in self._by_live]
+        self._done: set[str] = set()
+        self._result: list[Any] = []
+
+    def items(self) -> list[Any]:
+        """The items of the merged list."""
+        at = place = 0
+        while at < len(self._live) or place < len(self._config):
+            if at < len(self._live):
+                element, item = self._live[at]
+                if self._comes_later(element, place):
+                    at += 1
+                    continue
+                if element not in self._wanted:
+                    self._result.append(item)
+                    at += 1
+                    continue
+                if element in self._done or self._is_next(element, place):
+                    at += 1
+            if place < len(self._config):
+                self._take(place)
+                place += 1
+        return self._result
+
+    def _is_next(self, element: str, place: int) -> bool:
+        return place < len(self._config) and self._config[place][0] == element
+
+    def _comes_later(self, element: str, place: int) -> bool:
+        """Whether a live item is wanted, but not as the next of those that both lists have."""
+        if place >= len(self._config) or self._is_next(element, place) or element not in self._wanted:
+            return False
+        return bool(self._shared) and self._shared[0] != element
+
+    def _take(self, place: int) -> None:
+        element, item = self._config[place]
+        live = self._by_live.get(element, ABSENT)
+        self._result.append(_merged(live, item, self._kind.element()))
+        self._done.add(element)
+        if self._shared and self._shared[0] == element:
+            self._shared.pop(0)

@@ -1,0 +1,117 @@
+"""The types of objects whose fields the schema of the API knows.
+
+Called by whoever tracks the fields of a built-in kind. Types are made when they are first asked for, and kept: there
+are as many as there are messages.
+
+Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list declares none, its
+patch strategy, as upstream's reading of OpenAPI does it.
+"""
+
+from functools import cache, partial
+
+from podscaler.api import schema
+from podscaler.api.managed_fields import types
+from podscaler.api.managed_fields.types import ListType, MapType, Scalar, Type
+from podscaler.api.schema import Field, Message
+
+_SCALARS: dict[str, Scalar] = {
+    "string": "string",
+    "bytes": "string",
+    "bool": "boolean",
+    "int32": "numeric",
+    "int64": "numeric",
+    "uint32": "numeric",
+    "double": "numeric",
+    schema.TIME: "string",
+    schema.MICRO_TIME: "string",
+    schema.DURATION: "string",
+    schema.QUANTITY: "untyped",
+    schema.INT_OR_STRING: "untyped",
+}
+_OWN_FORMS = {
+    schema.RAW_EXTENSION: types.FREE_OBJECT,
+    schema.FIELDS_V1: types.FREE_OBJECT,
+    schema.JSON: types.DEDUCED,
+    schema.SCHEMA_OR_ARRAY: types.DEDUCED,
+    schema.SCHEMA_OR_BOOL: types.DEDUCED,
+    schema.SCHEMA_OR_STRINGS: types.DEDUCED,
+}
+
+
+@cache
+def of_message(name: str) -> Type:
+    """The type of an object of a message (`apps/v1.Deployment`). Raises KeyError for one that the schema lacks."""
+    message = schema.get_message(name)
+    return Type(map=MapType(_fields(message).get, atomic=message.map_type == "atomic"))
+
+
+def _fields(message: Message) -> dict[str, Type]:
+    fields = {field.name: _of_field(field) for field in message.json_fields()}
+    if message.type_meta:
+        fields |= {"apiVersion": types.STRING, "kind": types.STRING}
+    return fields
+
+
+def _of_field(field: Field) -> Type:
+    element = partial(_value, field.type)
+    if field.repeated:
+        return Type(list=_list(field, element))
+    if field.map:
+        return types.map_of(element, atomic=field.map_type == "atomic")
+    if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
+        return element()
+    return _object(field)
+
+
+def _object(field: Field) -> Type:
+    """An object: what its field says goes before what its own type says."""
+    message = schema.get_message(field.type)
+    atomic = (field.map_type or message.map_type) == "atomic"
+    return Type(map=MapType(partial(_field, field.type), atomic=atomic))
+
+
+def _field(message: str, name: str) -> Type | None:
+    kind = of_message(message).map
+    return kind.declared(name) if kind else None
+
+
+def _value(name: str) -> Type:
+    """The type of a value, or of one element of a list or map."""
+    scalar = _SCALARS.get(name)
+    if scalar:
+        return Type(scalar=scalar)
+    if name in _OWN_FORMS:
+        return _OWN_FORMS[name]
+    message = schema.get_message(name)
+    if message.list:
+        return Type(list=ListType(partial(Type, scalar="string")))
+    return of_message(name)
+
+
+def _list(field: Field, element: "partial[Type]") -> ListType:
+    keys = _keys(field)
+    if keys is None:
+        return ListType(element)
+    return ListType(element, atomic=False, keys=keys, defaults=_defaults(field, keys))
+
+
+def _keys(field: Field) -> tuple[str, ...] | None:
+    """The keys of a list whose items have owners of their own, empty for a set, None for an atomic list."""
+    match field.list_type:
+        case "map":
+            return field.list_map_keys
+        case "set":
+            return ()
+        case "":
+            if "merge" not in field.patch_strategy.split(","):
+                return None
+            return (field.patch_merge_key,) if field.patch_merge_key else ()
+        case _:
+            return None
+
+
+def _defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, object], ...]:
+    if field.is_scalar:
+        return ()
+    found = ((key, schema.find_field(field.type, key)) for key in keys)
+    return tuple((key, each.default) for key, each in found if each is not None and each.default is not None)

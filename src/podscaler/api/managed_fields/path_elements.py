@@ -1,0 +1,92 @@
+"""One step of a path into an object, as FieldsV1 writes it and as refusals show it.
+
+    f:replicas                      .replicas                           a field of an object, a key of a map
+    k:{"name":"web"}                [name="web"]                        an item of a list, by its keys
+    v:"example.com/guard"           [="example.com/guard"]              an item of a set
+    i:3                             [3]                                 an item by its place
+
+Called by the modules of this package. The text of one step is always the same: keys sorted, JSON without blanks.
+
+Source: structured-merge-diff's fieldpath.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from podscaler.api import quoting
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.decode
+
+
+class ElementError(ValueError):
+    """A text that is no step of a path."""
+
+
+def field(name: str) -> str:
+    """The step to a field of an object or a key of a map."""
+    return f"f:{name}"
+
+
+def keyed(keys: Mapping[str, Any]) -> str:
+    """The step to an item of a list that is a map by `keys`."""
+    return "k:" + _encode({name: keys[name] for name in sorted(keys)}).decode()
+
+
+def value(item: Any) -> str:
+    """The step to an item (a scalar) of a list that is a set."""
+    return "v:" + _encode(item).decode()
+
+
+def name_of(element: str) -> str:
+    """The field's name, empty for a step into a list."""
+    return element[2:] if element.startswith("f:") else ""
+
+
+def parsed(text: str) -> str:
+    """The step of a text that a client wrote, in its one form.
+
+    Raises:
+        ElementError: for what is none.
+    """
+    kind, rest = text[:2], text[2:]
+    if kind == "f:":
+        return text
+    try:
+        item = _decode(rest)
+    except msgspec.DecodeError:
+        raise ElementError(f"no step of a path: {text}") from None
+    if kind == "k:" and isinstance(item, dict) and item:
+        return keyed(item)
+    if kind == "v:":
+        return value(item)
+    if kind == "i:" and isinstance(item, int) and not isinstance(item, bool):
+        return f"i:{item}"
+    raise ElementError(f"no step of a path: {text}")
+
+
+def shown(path: Iterable[str]) -> str:
+    """A path as refusals show it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    return "".join(_shown(element) for element in path)
+
+
+def _shown(element: str) -> str:
+    kind, rest = element[:2], element[2:]
+    match kind:
+        case "f:":
+            return f".{rest}"
+        case "k:":
+            return f"[{','.join(f'{name}={shown_value(item)}' for name, item in _decode(rest).items())}]"
+        case "v:":
+            return f"[={shown_value(_decode(rest))}]"
+        case _:
+            return f"[{rest}]"
+
+
+def shown_value(item: Any) -> str:
+    """A value as paths show it: texts quoted, the rest as JSON has it."""
+    if isinstance(item, str):
+        return quoting.quoted(item)
+    return _encode(item).decode()

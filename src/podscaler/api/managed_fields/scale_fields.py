@@ -1,0 +1,58 @@
+"""Managers of an object's replicas as managers of its Scale, and back.
+
+Called by whoever serves the scale subresource. A Scale knows of its object's managers only those that own the replicas;
+what a change of the Scale does to them is carried over to the object.
+
+Invariant: as upstream, an updater of the object that still owns the replicas afterwards does so in an entry of its own,
+without a time: a PUT of a Scale that changes nothing still changes managedFields.
+
+Source: apimachinery's ScaleHandler; golden scale.jsonl.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.managed_fields import field_sets, managers
+from podscaler.api.managed_fields.managers import Entries, Managed, Managers
+
+SCALE_VERSION = "autoscaling/v1"
+_IN_SCALE = ("f:spec", "f:replicas")
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleFields:
+    """How a kind's replicas are owned.
+
+    Args:
+        versions: the apiVersions in which the kind is served.
+        path: where its replicas stand, as the elements of a path.
+        version: the apiVersion of the request.
+    """
+
+    versions: frozenset[str]
+    path: Sequence[str]
+    version: str
+
+    def of_scale(self, parent: Iterable[Any]) -> Entries:
+        """The entries of the Scale for those of its object."""
+        found: Managers = {}
+        for manager, managed in managers.parse(parent).items():
+            if managed.version in self.versions and field_sets.has(managed.fields, self.path):
+                found[manager] = Managed(field_sets.of(_IN_SCALE), SCALE_VERSION, managed.time)
+        return managers.written(found.items())
+
+    def of_parent(self, parent: Iterable[Any], scale: Iterable[Any]) -> Entries:
+        """The entries of the object, `parent` before, after the Scale's became `scale`."""
+        before = managers.parse(parent)
+        claims = {name for name, managed in managers.parse(scale).items() if field_sets.has(managed.fields, _IN_SCALE)}
+        replicas = field_sets.of(self.path)
+        kept: Managers = {}
+        for manager, managed in before.items():
+            fields = managed.fields
+            if manager not in claims:
+                fields = field_sets.difference(fields, replicas)
+            if fields and managed.version in self.versions:
+                kept[manager] = managed.with_fields(fields)
+        claimed = [(name, Managed(replicas, self.version)) for name in claims - before.keys()]
+        return managers.written([*kept.items(), *claimed])

@@ -1,0 +1,105 @@
+"""The types of custom resources, out of their OpenAPI v3 schemas.
+
+Called by whoever makes the record of a custom resource. Parts are made when a value is first walked through.
+
+Rules: what a schema does not tell about is deduced; a list without a list type is atomic; members that are not known
+may be there where unknown fields are preserved.
+
+Source: kube-openapi's conversion of schemas; the documentation of x-kubernetes-list-type, -list-map-keys, -map-type.
+"""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any
+
+from podscaler.api.managed_fields import message_types, types
+from podscaler.api.managed_fields.types import ListType, MapType, Scalar, Type
+
+_SCALARS: dict[str, Scalar] = {
+    "string": "string",
+    "integer": "numeric",
+    "number": "numeric",
+    "boolean": "boolean",
+}
+
+
+def of_kind(schema: Mapping[str, Any]) -> Type:
+    """The type of objects of a kind; apiVersion, kind and metadata are those of every object."""
+    members = _members(schema)
+    common = {
+        "apiVersion": types.STRING,
+        "kind": types.STRING,
+        "metadata": message_types.of_message("meta/v1.ObjectMeta"),
+    }
+    element = members.element if members is not None else None
+    declared = members.declared if members is not None else {}.get
+
+    def find(name: str) -> Type | None:
+        return common.get(name) or declared(name)
+
+    return Type(map=MapType(find, element))
+
+
+def of_schema(schema: Mapping[str, Any]) -> Type:
+    """The type of the values of a schema."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return types.UNTYPED
+    kind = schema.get("type")
+    if kind in _SCALARS:
+        return Type(scalar=_SCALARS[kind])
+    if kind == "array":
+        return Type(list=_list(schema))
+    if kind == "object" or "properties" in schema:
+        return Type(map=_members(schema))
+    return types.DEDUCED
+
+
+def _list(schema: Mapping[str, Any]) -> ListType:
+    items = schema.get("items") or {}
+    element = _later(items)
+    match schema.get("x-kubernetes-list-type"):
+        case "map":
+            keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+            return ListType(element, atomic=False, keys=keys, defaults=_defaults(items, keys))
+        case "set":
+            return ListType(element, atomic=False)
+        case _:
+            return ListType(element)
+
+
+def _defaults(items: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    properties = items.get("properties") or {}
+    return tuple((key, properties[key]["default"]) for key in keys if "default" in (properties.get(key) or {}))
+
+
+def _members(schema: Mapping[str, Any]) -> MapType:
+    atomic = schema.get("x-kubernetes-map-type") == "atomic"
+    properties = schema.get("properties") or {}
+
+    @cache
+    def known(name: str) -> Type:
+        if schema_of_embedded and name in ("apiVersion", "kind", "metadata"):
+            return types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
+        return of_schema(properties[name])
+
+    schema_of_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+    names = {*properties, *(("apiVersion", "kind", "metadata") if schema_of_embedded else ())}
+    return MapType(lambda name: known(name) if name in names else None, _element(schema), atomic)
+
+
+def _element(schema: Mapping[str, Any]) -> "partial[Type] | None":
+    """The type of members that are not declared, None where there may be none."""
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, Mapping) and additional:
+        return _later(additional)
+    if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
+        return partial(_deduced)
+    return None
+
+
+def _deduced() -> Type:
+    return types.DEDUCED
+
+
+def _later(schema: Mapping[str, Any]) -> "partial[Type]":
+    return partial(of_schema, schema)

@@ -1,0 +1,163 @@
+"""What a value may be, as far as merging and ownership depend on it: which maps and lists have owners for their parts.
+
+`message_types` makes these from the facts of the API types, `structural_types` from the schema of a custom resource;
+all other modules of this package walk objects along them.
+
+Rules: a type may allow several shapes, of which a value picks one (`shape_of`). A field that a map does not declare has
+the type of its elements; without such a type it may not be there. An atomic map or list has one owner, for the whole.
+
+Source: structured-merge-diff's schema and typed packages.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from podscaler.api.managed_fields import path_elements
+
+Scalar = Literal["", "string", "numeric", "boolean", "untyped"]
+
+
+class AtomError(ValueError):
+    """An item of a list that cannot be told apart from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The shapes that a value may have.
+
+    Attributes:
+        scalar: of a scalar, empty where it may not be one.
+        list, map: of a list, of a map or object; None where it may not be one.
+    """
+
+    scalar: Scalar = ""
+    list: "ListType | None" = None
+    map: "MapType | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """A list.
+
+    Attributes:
+        element: the type of its items.
+        atomic: one owner for the whole; otherwise items are told apart by `keys`, or (without) by their value.
+        keys: the fields that identify an item, in the order in which they are declared.
+        defaults: by key, what an item without that key has.
+    """
+
+    element: Callable[[], Type]
+    atomic: bool = True
+    keys: tuple[str, ...] = ()
+    defaults: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """A map or an object.
+
+    Attributes:
+        declared: the type of a field that it declares, None for others.
+        element: the type of values that are not declared, None where there may be none.
+        atomic: one owner for the whole.
+    """
+
+    declared: Callable[[str], Type | None]
+    element: Callable[[], Type] | None = None
+    atomic: bool = False
+
+    def child(self, name: str) -> Type | None:
+        """The type of the value of `name`, None where it may not be there."""
+        found = self.declared(name)
+        if found is None and self.element is not None:
+            return self.element()
+        return found
+
+
+def _undeclared(_name: str) -> Type | None:
+    return None
+
+
+def map_of(element: Callable[[], Type], *, atomic: bool = False) -> Type:
+    """A map whose values all have one type."""
+    return Type(map=MapType(_undeclared, element, atomic))
+
+
+def _deduced() -> Type:
+    return DEDUCED
+
+
+def _anything() -> Type:
+    return ANYTHING
+
+
+STRING = Type(scalar="string")
+NUMERIC = Type(scalar="numeric")
+BOOLEAN = Type(scalar="boolean")
+UNTYPED = Type(scalar="untyped")
+ANYTHING = Type("untyped", ListType(_anything), MapType(_undeclared, _anything, atomic=True))
+"""Data without a schema that has one owner."""
+DEDUCED = Type("untyped", ListType(_anything), MapType(_undeclared, _deduced))
+"""Data without a schema: maps are walked through, lists are atomic."""
+FREE_OBJECT = map_of(_deduced)
+"""An object whose members have no schema."""
+
+
+def shape_of(kind: Type, value: Any) -> Type:
+    """The one shape of `kind` that a value has; `kind` itself where the value does not tell (null, a wrong shape)."""
+    if isinstance(value, dict):
+        return Type(map=kind.map) if kind.map and (kind.list or kind.scalar) else kind
+    if isinstance(value, list):
+        return Type(list=kind.list) if kind.list and (kind.map or kind.scalar) else kind
+    if value is not None and kind.scalar and (kind.map or kind.list):
+        return Type(scalar=kind.scalar)
+    return kind
+
+
+def item_element(kind: ListType, item: Any) -> str:
+    """The step of a path to an item of a list that is not atomic.
+
+    Raises:
+        AtomError: for an item without what tells it apart.
+    """
+    return _keyed_element(kind, item) if kind.keys else _set_element(item)
+
+
+def _keyed_element(kind: ListType, item: Any) -> str:
+    if item is None:
+        raise AtomError("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise AtomError("associative list with keys may not have non-map elements")
+    defaults = dict(kind.defaults)
+    keys = {name: item.get(name, defaults.get(name)) for name in kind.keys if name in item or name in defaults}
+    if len(keys) < len(kind.keys):
+        missing = next(name for name in kind.keys if name not in keys)
+        text = f'associative list with keys has an element that omits key field "{missing}"'
+        raise AtomError(f"{text} (and doesn't have default value)")
+    return path_elements.keyed(keys)
+
+
+def _set_element(item: Any) -> str:
+    if isinstance(item, dict):
+        raise AtomError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise AtomError("not supported: associative list with lists as elements")
+    if item is None:
+        raise AtomError("associative list without keys has an element that's an explicit null")
+    return path_elements.value(item)
+
+
+def indexed(kind: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
+    """The items of a list that is not atomic by their step, in order of first appearance; what has no step is left out.
+
+    Of a list that was checked, each step has one item, unless the stored list had duplicates.
+    """
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        try:
+            element = item_element(kind, item)
+        except AtomError:
+            continue
+        found.setdefault(element, []).append(item)
+    return found

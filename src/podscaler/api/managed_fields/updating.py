@@ -1,0 +1,130 @@
+"""Who owns what after an object was created, updated or patched.
+
+Called by whoever stores objects, with the object before and after.
+
+Rules: what a write changed belongs to its writer from now on, and to nobody else who owned it; what it removed belongs
+to nobody; what it left alone stays as it was. Sets are read in the version that their managers wrote; managers of
+versions that are no longer served are forgotten. More than ten updaters are too many: the oldest become one.
+
+Source: structured-merge-diff's Updater; apimachinery's field managers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.managed_fields import capping, comparing, field_sets
+from podscaler.api.managed_fields.comparing import Comparison
+from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.managers import Managed, Manager, Managers
+from podscaler.api.managed_fields.types import Type
+
+Object = dict[str, Any]
+
+SERVERS_OWN: Set = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        field_sets.SELF: {},
+        "f:clusterName": {},
+        "f:creationTimestamp": {},
+        "f:generation": {},
+        "f:managedFields": {},
+        "f:name": {},
+        "f:namespace": {},
+        "f:resourceVersion": {},
+        "f:selfLink": {},
+        "f:uid": {},
+    },
+}
+"""What nobody owns, because it is the server's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An object's kind in all its versions.
+
+    Attributes:
+        types: by apiVersion, how an object is typed in it.
+        convert: an object (in the form in which it is stored) from one apiVersion to another.
+        ignored: what a write through this path cannot change, whatever it sends.
+    """
+
+    types: Callable[[str], Type | None]
+    convert: Callable[[Object, str, str], Object]
+    ignored: Set
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, in which version, and when.
+
+    Attributes:
+        now: as RFC 3339, whole seconds.
+    """
+
+    manager: Manager
+    version: str
+    now: str
+
+
+def updated(managers: Managers, old: Object, new: Object, writer: Writer, versions: Versions) -> Managers:
+    """Who manages what after `writer` made `new` of `old`.
+
+    Args:
+        managers: before.
+        old, new: in the writer's version, in the form in which they are stored; `old` is the empty object on create.
+        writer: who writes.
+        versions: of the kind.
+    """
+    changes = Changes(old, new, writer.version, versions)
+    after = taken_away(managers, changes)
+    own = changes.of(writer.version)
+    written = field_sets.difference(own.written, SERVERS_OWN) if own is not None else {}
+    if written:
+        before = after.get(writer.manager)
+        fields = field_sets.union(before.fields, written) if before is not None else written
+        after[writer.manager] = Managed(fields, writer.version, writer.now)
+    return capping.capped(after)
+
+
+class Changes:
+    """What a write changed, as seen in each version; computed when it is asked for."""
+
+    def __init__(self, old: Object, new: Object, version: str, versions: Versions) -> None:
+        self._old = old
+        self._new = new
+        self._version = version
+        self._versions = versions
+        self._known: dict[str, Comparison | None] = {}
+
+    def of(self, version: str) -> Comparison | None:
+        """The change in a version, None where that is not served."""
+        if version not in self._known:
+            self._known[version] = self._compare(version)
+        return self._known[version]
+
+    def _compare(self, version: str) -> Comparison | None:
+        kind = self._versions.types(version)
+        if kind is None:
+            return None
+        old, new = self._old, self._new
+        if version != self._version:
+            old = self._versions.convert(old, self._version, version)
+            new = self._versions.convert(new, self._version, version)
+        return comparing.compare(old, new, kind).without(self._versions.ignored)
+
+
+def taken_away(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
+    """The managers without what a write changed or removed, except for `but`, who keeps everything."""
+    after: Managers = {}
+    for manager, managed in managers.items():
+        found = changes.of(managed.version)
+        if found is None:
+            continue
+        fields = managed.fields
+        if manager != but:
+            fields = field_sets.difference(field_sets.difference(fields, found.written), found.removed)
+        if fields:
+            after[manager] = managed.with_fields(fields)
+    return after
