@@ -15,6 +15,7 @@ from podscaler.controlplane.runtime import (
     expansion,
     identities,
     identity,
+    name_mounts,
     service_variables,
     volumes,
 )
@@ -22,6 +23,7 @@ from podscaler.controlplane.runtime.container_ports import PortPlan
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch
+from podscaler.controlplane.runtime.name_mounts import NameFacts
 from podscaler.controlplane.runtime.references import ConfigFault, Place
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
@@ -58,7 +60,8 @@ async def prepare(
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
     )
-    return await host.threads.run(_finish, host, pod, container, sources=sources, launch=launch)
+    facts = name_mounts.facts(host, place)
+    return await host.threads.run(_finish, host, pod, container, sources=sources, launch=launch, facts=facts)
 
 
 def _environment(
@@ -137,6 +140,7 @@ def _finish(
     *,
     sources: Mapping[str, str],
     launch: Launch,
+    facts: NameFacts,
 ) -> Launch:
     """Make folders, mounts and cgroup; runs in a thread."""
     uid, name = pod["metadata"]["uid"], container["name"]
@@ -144,7 +148,8 @@ def _finish(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if launch.identity is not None and host.capabilities.may_change_user:
         os.chown(folder, launch.identity.user, launch.identity.group)
-    wanted = volumes.mounts(pod, container, sources, launch.env)
+    own = volumes.mounts(pod, container, sources, launch.env)
+    wanted = (*own, *name_mounts.mounts(host, pod, name, facts, taken=[mount.target for mount in own]))
     if wanted:
         scratch.mkdir(parents=True, exist_ok=True)
     container_id = launch.env[identity.CONTAINER_VARIABLE]

@@ -6,6 +6,7 @@
     processes/CONTAINER_ID          the pid of a running container, and what proves that it is still that process
     pods/UID/volumes/VOLUME/        contents of volumes
     pods/UID/work/CONTAINER/        the folder that a container starts in
+    pods/UID/names/CONTAINER/       its resolv.conf and hosts file
     pods/UID/logs/CONTAINER/N.log   what its N-th start printed (N.log.1: before that)
 
 Everything is for the owner alone (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
@@ -58,6 +59,10 @@ class Paths:
     def work(self, uid: str, container: str) -> Path:
         """The folder that a container starts in."""
         return self.pod(uid) / "work" / container
+
+    def names(self, uid: str, container: str) -> Path:
+        """The files by which a container finds names."""
+        return self.pod(uid) / "names" / container
 
     def scratch(self, uid: str, container: str) -> Path:
         """An empty folder on which the launcher builds a root for the container."""

@@ -19,6 +19,7 @@ class RuntimeSettings:
         stop_grace_s: how long containers may take to end when the node stops, if their own grace is not shorter.
         heartbeat_s: how often the node's Lease is renewed.
         max_pods: what the Node says it can run.
+        nameserver: the address at which the control plane answers for names of Services, empty where it does not.
         labels: of the Node, besides those that every node has.
     """
 
@@ -29,4 +30,5 @@ class RuntimeSettings:
     stop_grace_s: float = 5.0
     heartbeat_s: float = 10.0
     max_pods: int = 5000
+    nameserver: str = ""
     labels: dict[str, str] = field(default_factory=dict)

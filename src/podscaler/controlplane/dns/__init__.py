@@ -1,0 +1,1 @@
+"""The names of Services and pods, as DNS answers inside pods."""

@@ -1,0 +1,178 @@
+"""Questions and answers of DNS as bytes.
+
+Called by `server`; pure. One question a message, as every resolver sends; answers are small and compress no names but
+the question's.
+
+Source: RFC 1035 (section 4), RFC 2782 (SRV).
+"""
+
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+A, CNAME, PTR, AAAA, SRV, ANY = 1, 5, 12, 28, 33, 255
+INTERNET: Final = 1
+NO_ERROR, FORMAT_ERROR, SERVER_FAILURE, NO_SUCH_NAME, NOT_IMPLEMENTED = 0, 1, 2, 3, 4
+
+HEAD: Final = struct.Struct(">HHHHHH")
+NAME_MAX_BYTES: Final = 255
+UDP_MAX_BYTES: Final = 512
+"""Of an answer over UDP to a client that does not say that it takes more."""
+
+_IS_ANSWER: Final = 0x8000
+_AUTHORITATIVE: Final = 0x0400
+_TRUNCATED: Final = 0x0200
+_WANTS_RECURSION: Final = 0x0100
+_CAN_RECURSE: Final = 0x0080
+_OPCODE: Final = 0x7800
+_QUESTION_NAME: Final = b"\xc0\x0c"
+
+
+class Malformed(Exception):
+    """These bytes are no question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked.
+
+    Attributes:
+        number: to be repeated in the answer.
+        name: lower case, without a dot at the end.
+        raw: the question as it came, which answers repeat.
+    """
+
+    number: int
+    flags: int
+    name: str
+    type: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of an answer; `owner` is empty where it is the question's name."""
+
+    type: int
+    data: bytes
+    owner: str = ""
+
+
+def address(text: str) -> Record:
+    """The A record of an IPv4 address."""
+    return Record(A, socket.inet_pton(socket.AF_INET, text))
+
+
+def canonical(target: str) -> Record:
+    """The name's canonical one."""
+    return Record(CNAME, encode_name(target))
+
+
+def pointer(target: str) -> Record:
+    """The name of an address."""
+    return Record(PTR, encode_name(target))
+
+
+def service(target: str, port: int) -> Record:
+    """Where a named port is."""
+    return Record(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
+
+
+def encode_name(name: str) -> bytes:
+    """A name as labels."""
+    labels = [label.encode() for label in name.strip(".").split(".") if label]
+    return b"".join(bytes((len(label),)) + label for label in labels) + b"\0"
+
+
+def read_question(message: bytes) -> Question:
+    """The question of a message.
+
+    Raises:
+        Malformed: it is none, or holds not exactly one.
+    """
+    if len(message) < HEAD.size:
+        raise Malformed("too short")
+    number, flags, questions, *_ = HEAD.unpack_from(message)
+    if flags & _IS_ANSWER or questions != 1:
+        raise Malformed("not one question")
+    name, end = _read_name(message, HEAD.size)
+    if end + 4 > len(message):
+        raise Malformed("too short")
+    kind, space = struct.unpack_from(">HH", message, end)
+    if space not in (INTERNET, ANY):
+        raise Malformed("not of the internet")
+    return Question(number, flags, name, kind, message[HEAD.size : end + 4])
+
+
+def _read_name(message: bytes, offset: int) -> tuple[str, int]:
+    labels: list[str] = []
+    start = offset
+    while True:
+        if offset >= len(message) or offset - start > NAME_MAX_BYTES:
+            raise Malformed("a name without end")
+        length = message[offset]
+        if length == 0:
+            return ".".join(labels), offset + 1
+        if length > 63:
+            raise Malformed("a compressed name in a question")
+        labels.append(message[offset + 1 : offset + 1 + length].decode("ascii", "replace").lower())
+        offset += 1 + length
+
+
+def answer(question: Question, records: Sequence[Record], *, ttl_s: int, status: int = NO_ERROR) -> bytes:
+    """The answer's bytes."""
+    flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE) | status
+    content = b"".join(_record(record, ttl_s) for record in records)
+    return HEAD.pack(question.number, flags, 1, len(records), 0, 0) + question.raw + content
+
+
+def truncated(message: bytes) -> bytes:
+    """An answer that is too long for UDP: its head, which tells the client to ask again over TCP."""
+    number, flags, *_ = HEAD.unpack_from(message)
+    _, end = _read_name(message, HEAD.size)
+    return HEAD.pack(number, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : end + 4]
+
+
+def question_for(name: str, kind: int, number: int) -> bytes:
+    """The message that asks for a name."""
+    head = HEAD.pack(number, _WANTS_RECURSION, 1, 0, 0, 0)
+    return head + encode_name(name) + struct.pack(">HH", kind, INTERNET)
+
+
+def read_records(message: bytes, kind: int) -> list[bytes]:
+    """The data of an answer's records of one type, which must be one without names in it (A, AAAA).
+
+    Raises:
+        Malformed: it cannot be read.
+    """
+    try:
+        _, _, questions, answers, *_ = HEAD.unpack_from(message)
+        offset = HEAD.size
+        for _ in range(questions):
+            offset = _skip_name(message, offset) + 4
+        found = []
+        for _ in range(answers):
+            offset = _skip_name(message, offset)
+            one, _, _, length = struct.unpack_from(">HHIH", message, offset)
+            offset += 10
+            if one == kind:
+                found.append(message[offset : offset + length])
+            offset += length
+    except (struct.error, IndexError):
+        raise Malformed("an answer that ends too soon") from None
+    return found
+
+
+def _skip_name(message: bytes, offset: int) -> int:
+    while (length := message[offset]) != 0:
+        if length >= 0xC0:
+            return offset + 2
+        offset += 1 + length
+    return offset + 1
+
+
+def _record(record: Record, ttl_s: int) -> bytes:
+    owner = encode_name(record.owner) if record.owner else _QUESTION_NAME
+    return owner + struct.pack(">HHIH", record.type, INTERNET, ttl_s, len(record.data)) + record.data

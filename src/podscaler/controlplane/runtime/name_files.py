@@ -1,0 +1,123 @@
+"""The files by which a container's programs find names: /etc/resolv.conf and /etc/hosts.
+
+Called by `name_mounts`; pure. Where the control plane has no name server (port 53 is not everyone's), the Services that
+there are at the start of a container stand in its hosts file.
+
+Source: DNS for Services and Pods (Kubernetes documentation); the kubelet's resolv.conf and its managed hosts file.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+HOSTS: Final = "/etc/hosts"
+RESOLV_CONF: Final = "/etc/resolv.conf"
+ZONE: Final = "cluster.local"
+SEARCHES_MAX: Final = 32
+NAMESERVERS_MAX: Final = 3
+
+_HOSTS_HEAD: Final = """\
+# Kubernetes-managed hosts file.
+127.0.0.1\tlocalhost
+::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
+"""
+
+
+def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str | None:
+    """What the pod's `dnsPolicy` and `dnsConfig` ask for, None where that is the machine's own file.
+
+    Args:
+        nameserver: of the control plane; empty where there is none.
+        machine: the text of the machine's own file.
+    """
+    spec = pod["spec"]
+    policy, config = spec.get("dnsPolicy") or "ClusterFirst", spec.get("dnsConfig") or {}
+    if policy == "ClusterFirst" and spec.get("hostNetwork"):
+        policy = "Default"
+    if policy != "None" and not (nameserver and policy.startswith("ClusterFirst")):
+        if not config:
+            return None
+        base = _parsed(machine)
+    elif policy == "None":
+        base = {"nameserver": [], "search": [], "options": []}
+    else:
+        base = {
+            "nameserver": [nameserver],
+            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parsed(machine)["search"]],
+            "options": ["ndots:5"],
+        }
+    return _text(_merged(base, config))
+
+
+def _cluster_searches(namespace: str) -> list[str]:
+    return [f"{namespace}.svc.{ZONE}", f"svc.{ZONE}", ZONE]
+
+
+def _parsed(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"nameserver": [], "search": [], "options": []}
+    for line in text.splitlines():
+        key, *values = line.split() or [""]
+        if key == "nameserver":
+            found[key] += values[:1]
+        elif key in ("search", "options"):
+            found[key] = values
+    return found
+
+
+def _merged(base: dict[str, list[str]], config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """With the pod's own wishes: servers and searches are added, options of the same name replaced."""
+    options = {option.partition(":")[0]: option for option in base["options"]}
+    for option in config.get("options") or []:
+        value = option.get("value")
+        options[option["name"]] = f"{option['name']}:{value}" if value else option["name"]
+    return {
+        "nameserver": _distinct([*base["nameserver"], *(config.get("nameservers") or [])])[:NAMESERVERS_MAX],
+        "search": _distinct([*base["search"], *(config.get("searches") or [])])[:SEARCHES_MAX],
+        "options": list(options.values()),
+    }
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _text(entries: Mapping[str, list[str]]) -> str:
+    lines = [f"nameserver {server}" for server in entries["nameserver"]]
+    lines += [f"{key} {' '.join(entries[key])}" for key in ("search", "options") if entries[key]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str, Any]]) -> str:
+    """The hosts file of a pod.
+
+    Args:
+        services: those whose names have to stand here, as nobody else knows them.
+    """
+    lines = [_HOSTS_HEAD, f"{pod_ip}\t{_own_names(pod)}\n"]
+    known = [line for service in services if (line := _service_line(service, pod["metadata"]["namespace"]))]
+    if known:
+        lines += ["\n# Services at the time of the container's start.\n", *known]
+    if aliases := pod["spec"].get("hostAliases"):
+        lines.append("\n# Entries added by HostAliases.\n")
+        lines += [f"{alias['ip']}\t{chr(9).join(alias.get('hostnames') or [])}\n" for alias in aliases]
+    return "".join(lines)
+
+
+def _own_names(pod: Mapping[str, Any]) -> str:
+    spec, meta = pod["spec"], pod["metadata"]
+    name = spec.get("hostname") or meta["name"]
+    if spec.get("subdomain"):
+        return f"{name}.{spec['subdomain']}.{meta['namespace']}.svc.{ZONE}\t{name}"
+    return str(name)
+
+
+def _service_line(service: Mapping[str, Any], namespace: str) -> str:
+    meta, address = service["metadata"], service["spec"].get("clusterIP", "")
+    if not address or address == "None":
+        return ""
+    own = f"{meta['name']}.{meta['namespace']}"
+    names = [f"{own}.svc.{ZONE}", f"{own}.svc", own]
+    return f"{address}\t{' '.join([*names, meta['name']] if meta['namespace'] == namespace else names)}\n"
