@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from podscaler import supervision
 from podscaler.api import catalog
@@ -22,6 +23,7 @@ from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
 from podscaler.controlplane.access import (
+    account_admission,
     bootstrap,
     certificates,
     kubeconfig,
@@ -34,12 +36,14 @@ from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.certificates import Certificates
 from podscaler.controlplane.access.signing_key import SigningKey
 from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.controlplane.cluster import manager
+from podscaler.controlplane.cluster import kubernetes_service, manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
+from podscaler.controlplane.runtime.node_agent import NodeAgent
+from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.server.app import NOBODY, ApiServer, Neighbours
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store
@@ -147,7 +151,6 @@ class ControlPlane:
         data_dir = self._settings.data_dir
         store = await open_store(data_dir, self._clock)
         self._exit.push_async_callback(store.close)
-        access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns())
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
@@ -158,9 +161,14 @@ class ControlPlane:
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.give("services", cluster_ips.give)
+        address = await kubernetes_service.make_service(registry)
+        access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
-        machine = None if self._settings.api_only else self._make_machine(registry, block)
-        server = self._make_server(objects, access, machine.neighbours if machine is not None else NOBODY)
+        accounts = AccountTokens(access.key, objects.find, self._clock)
+        if not self._settings.api_only:
+            account_admission.admit_pods(objects, Random())
+        machine = None if self._settings.api_only else self._make_machine(registry, block, accounts)
+        server = self._make_server(objects, access, accounts, machine.neighbours if machine is not None else NOBODY)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
@@ -186,18 +194,15 @@ class ControlPlane:
         except UsageError:  # somebody else has the port of the last run by now: any other will do
             return await server.start(HOST, 0)
 
-    def _make_machine(self, registry: LocalRegistry, block: addresses.AddressBlock) -> Machine:
-        return Machine(
-            registry,
-            self._resources,
-            self._clock,
-            addresses=block,
-            folder=self._settings.data_dir / "node",
-            metric_resolution_s=self._settings.metric_resolution_s,
-        )
+    def _make_machine(self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens) -> Machine:
+        settings = RuntimeSettings(self._settings.data_dir / "node")
+        node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
+        resolution_s = self._settings.metric_resolution_s
+        return Machine(node, registry, self._resources, self._clock, metric_resolution_s=resolution_s)
 
-    def _make_server(self, objects: Objects, access: _Access, neighbours: Neighbours) -> ApiServer:
-        accounts = AccountTokens(access.key, objects.find, self._clock)
+    def _make_server(
+        self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: Neighbours
+    ) -> ApiServer:
         return ApiServer(
             objects,
             self._resources,
@@ -223,9 +228,9 @@ class ControlPlane:
         await asyncio.gather(*self._parts, return_exceptions=True)
 
 
-def _read_access(settings: UpSettings, now_ns: int) -> _Access:
+def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     data_dir = settings.data_dir
-    made = certificates.ensure(data_dir / "certificates", now_ns=now_ns)
+    made = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
     users = token_file.read(settings.token_file) if settings.token_file is not None else {}
     key = signing_key.ensure(data_dir / "service-account.key")
     return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"), users, key)

@@ -4,15 +4,12 @@ Made by `control_plane` for every `up` but one with the API server alone.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.metric_values.apis import MetricValues
-from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.node_agent import NodeAgent
-from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.server.app import Neighbours
 from podscaler.controlplane.usage.sampler import Sampler
 
@@ -21,25 +18,23 @@ class Machine:
     """See the module.
 
     Args:
+        node: runs the pods.
         registry: the objects.
         resources: the kinds that are served.
         clock: everybody's.
-        addresses: for pods.
-        folder: where the node keeps what pods need.
         metric_resolution_s: seconds between readings of CPU and memory.
     """
 
     def __init__(
         self,
+        node: NodeAgent,
         registry: LocalRegistry,
         resources: tuple[Resource, ...],
         clock: Clock,
         *,
-        addresses: AddressBlock,
-        folder: Path,
         metric_resolution_s: float,
     ) -> None:
-        self._node = NodeAgent(registry, RuntimeSettings(folder), clock, addresses=addresses)
+        self._node = node
         self._sampler = Sampler(
             registry,
             self._node.running_containers,

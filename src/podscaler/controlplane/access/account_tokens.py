@@ -25,6 +25,7 @@ from podscaler.controlplane.access.signing_key import ALGORITHM, SigningKey
 from podscaler.controlplane.access.tokens import DEFAULT_AUDIENCES, Known, TokenFault
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.entries import Entry
+from podscaler.errors import StatusError
 from podscaler.lru import LRU
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -108,6 +109,26 @@ class AccountTokens:
             "sub": users.account_name(metadata["namespace"], metadata["name"]),
         }
         return jwt.encode(claims, self._key.private, algorithm=ALGORITHM, headers=self._headers)
+
+    def issue_for_pod(self, pod: Mapping[str, Any], audience: str, life_s: int) -> str:
+        """A new token of a pod's service account, which dies with the pod.
+
+        Args:
+            pod: bound to a node.
+            audience: empty for the API server.
+            life_s: for how long the token is good.
+
+        Raises:
+            StatusError: 404, the account is not there.
+        """
+        metadata, spec = pod["metadata"], pod["spec"]
+        name = spec.get("serviceAccountName") or "default"
+        account = self._find("serviceaccounts", metadata["namespace"], name)
+        if account is None:
+            raise StatusError(f'serviceaccounts "{name}" not found', code=404, reason="NotFound")
+        node = self._find("nodes", "", spec.get("nodeName") or "")
+        bound: dict[str, Object] = {"pod": dict(pod)} | ({"node": node.decode()} if node is not None else {})
+        return self.issue(account.decode(), Terms([audience] if audience else self.audiences, life_s, bound))
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> Known | TokenFault | None:
         """Whose token it is; None for one that another issuer made, or that is no such token at all."""

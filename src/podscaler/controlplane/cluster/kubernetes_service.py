@@ -20,6 +20,16 @@ SLICES = "endpointslices.discovery.k8s.io"
 KEY = ("default", "kubernetes")
 PORT_NAME = "https"
 PORT = 443
+_USUAL_PORT = 6443
+
+
+async def make_service(registry: Registry) -> str:
+    """The Service's address, which the API server's certificate must name; it is created where it is missing.
+
+    On which port the API server listens is not known before it does: the controller says so later.
+    """
+    service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_USUAL_PORT))
+    return str(service["spec"]["clusterIP"])
 
 
 class KubernetesService:

@@ -23,6 +23,7 @@ from podscaler.controlplane.runtime.log_files import LogBook
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.runtime.volume_files import IssueToken
 
 if TYPE_CHECKING:
     from podscaler.controlplane.runtime.container_process import ContainerProcess
@@ -63,6 +64,7 @@ class Host:
         start_process, check: how containers are started and probed.
         allocatable: the node's resources, as texts.
         cgroups: where limits are enforced, None where they are not.
+        issue_token: makes tokens of service accounts, None where there are none.
     """
 
     registry: Registry
@@ -83,3 +85,4 @@ class Host:
     node_name: str
     allocatable: Mapping[str, str] = field(default_factory=dict)
     cgroups: Cgroups | None = None
+    issue_token: IssueToken | None = None

@@ -17,6 +17,7 @@ from podscaler.controlplane.runtime import (
     identity,
     name_mounts,
     service_variables,
+    token_renewal,
     volumes,
 )
 from podscaler.controlplane.runtime.container_ports import PortPlan
@@ -50,7 +51,7 @@ async def prepare(
     image = host.resolve_image(container.get("image", ""))
     ids = identities.identity(pod, container, user=host.capabilities.user, may_change=host.capabilities.may_change_user)
     env = _environment(host, pod, container, place=place, image=image, ids=ids)
-    _check_mounts(host, container)
+    container = _mountable(host, container)
     markers = {identity.INSTANCE_VARIABLE: host.instance, identity.CONTAINER_VARIABLE: container_id}
     launch = Launch(
         argv=argv(container, image, env),
@@ -122,11 +123,17 @@ def port_plan(host: Host, container: Mapping[str, Any], ids: Identity | None) ->
     return container_ports.port_plan(container, image, lowest_port=lowest)
 
 
-def _check_mounts(host: Host, container: Mapping[str, Any]) -> None:
-    if container.get("volumeMounts") and host.capabilities.mount_fault:
-        raise ConfigFault(
-            f"volumes cannot be mounted here: {host.capabilities.mount_fault}", reason=MOUNTS_NOT_POSSIBLE
-        )
+def _mountable(host: Host, container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The container as far as this machine can mount what it wants.
+
+    Every pod wants the token of its service account, most without any use for it: where nothing can be mounted they do
+    without, all others are refused.
+    """
+    if not host.capabilities.mount_fault:
+        return container
+    if all(mount["mountPath"] == token_renewal.MOUNT_PATH for mount in container.get("volumeMounts") or ()):
+        return {**container, "volumeMounts": []}
+    raise ConfigFault(f"volumes cannot be mounted here: {host.capabilities.mount_fault}", reason=MOUNTS_NOT_POSSIBLE)
 
 
 def _work_folder(host: Host, pod: Mapping[str, Any], container: Mapping[str, Any]) -> Path:

@@ -15,7 +15,15 @@ from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
-from podscaler.controlplane.runtime import binding, container_process, handlers, images, simulated_pod, startup
+from podscaler.controlplane.runtime import (
+    binding,
+    container_process,
+    handlers,
+    images,
+    simulated_pod,
+    startup,
+    token_renewal,
+)
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.binding import Binder
@@ -33,6 +41,7 @@ from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
 from podscaler.controlplane.runtime.startup import Findings
 from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.runtime.volume_files import IssueToken
 from podscaler.errors import StatusError
 
 RETRY_S: Final = 1.0
@@ -84,6 +93,7 @@ class NodeAgent:
     Args:
         addresses: the block of this `up`; the caller closes it after `stop`.
         resolve_image: what an image name stands for.
+        issue_token: makes tokens of service accounts, None where there are none.
     """
 
     def __init__(
@@ -94,12 +104,14 @@ class NodeAgent:
         *,
         addresses: AddressBlock,
         resolve_image: Callable[[str], ImageCommand | None] = images.resolve,
+        issue_token: IssueToken | None = None,
     ) -> None:
         self._registry = registry
         self._settings = settings
         self._clock = clock
         self._addresses = addresses
         self._resolve_image = resolve_image
+        self._issue_token = issue_token
         self._threads = Threads()
         self._paths = Paths(settings.data_dir)
         self._book = LogBook(self._threads, clock, max_bytes=settings.log_max_bytes)
@@ -146,6 +158,7 @@ class NodeAgent:
             group.create_task(self._beat(node_object))
             group.create_task(self._follow_node(binder))
             group.create_task(self._follow_pods(host, binder))
+            group.create_task(token_renewal.run(host, lambda: [pod for pod, _ in self._workers.values()]))
 
     async def stop(self) -> None:
         """End all containers (their objects stay), then return. `run` is to be cancelled first."""
@@ -205,6 +218,7 @@ class NodeAgent:
             node_name=found.node_name,
             allocatable=found.capacity,
             cgroups=None if isinstance(found.cgroups, str) else found.cgroups,
+            issue_token=self._issue_token,
         )
 
     # --- following ------------------------------------------------------------------------------------------------

@@ -276,8 +276,14 @@ class PodWorker:
     async def _volumes(self, place: Place) -> Mapping[str, str]:
         """The pod's volumes, made once for all containers; a failure is tried again with the next start."""
         if self._sources is None:
+            host = self._host
             work = volumes.prepare(
-                self._pod, place, find=self._host.registry.find, paths=self._host.paths, threads=self._host.threads
+                self._pod,
+                place,
+                find=host.registry.find,
+                paths=host.paths,
+                threads=host.threads,
+                issue=host.issue_token,
             )
             self._sources = asyncio.get_running_loop().create_task(work)
         task = self._sources

@@ -3,7 +3,7 @@
 `volumes` writes them. Pure but for lookups in the registry's memory. What is missing is a ConfigFault.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
-Differs: service account tokens, PVCs, CSI and network file systems are refused.
+Differs: PVCs, CSI and network file systems are refused.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from podscaler.controlplane.runtime import references
 from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
+from podscaler.errors import StatusError
 
 DEFAULT_MODE: Final = 0o644
+TOKEN_LIFE_S: Final = 3600
 MOUNT_REASON: Final = "ContainerCreating"
 """Upstream leaves the containers of a pod whose volumes are not there in this state; the event says the rest."""
 
@@ -27,13 +29,22 @@ class File:
     mode: int
 
 
-def files(volume: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find) -> list[File]:
+IssueToken = Callable[[Mapping[str, Any], str, int], str]
+"""A token of a pod's service account, for an audience (empty: the API server) and so many seconds.
+
+Raises StatusError for an account that is not there.
+"""
+
+
+def files(
+    volume: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find, issue: IssueToken | None = None
+) -> list[File]:
     """The files of a volume that is made of objects. Raises ConfigFault."""
     makers: dict[str, Callable[[Mapping[str, Any]], list[File]]] = {
         "configMap": lambda source: _config_map(source, source.get("name", ""), pod, find),
         "secret": lambda source: _secret(source, source.get("secretName", ""), pod, find),
         "downwardAPI": lambda source: _downward(source, pod, place),
-        "projected": lambda source: _projected(source, pod, place, find),
+        "projected": lambda source: _projected(source, pod, place, find, issue),
     }
     for kind, make in makers.items():
         if (source := volume.get(kind)) is not None:
@@ -42,7 +53,19 @@ def files(volume: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find:
     raise _fault(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
 
 
-def _projected(source: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find) -> list[File]:
+def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> File:
+    """The file of a serviceAccountToken source, with a new token. Raises ConfigFault."""
+    life_s = source.get("expirationSeconds") or TOKEN_LIFE_S
+    try:
+        token = issue(pod, source.get("audience") or "", life_s)
+    except StatusError as error:
+        raise _fault(f"failed to fetch token: {error.message}") from error
+    return File(source["path"], token.encode(), mode)
+
+
+def _projected(
+    source: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find, issue: IssueToken | None
+) -> list[File]:
     found: list[File] = []
     for entry in source.get("sources") or []:
         mode = {"defaultMode": source.get("defaultMode")}
@@ -52,6 +75,8 @@ def _projected(source: Mapping[str, Any], pod: Mapping[str, Any], place: Place, 
             found += _secret(mode | part, part.get("name", ""), pod, find)
         elif (part := entry.get("downwardAPI")) is not None:
             found += _downward(mode | part, pod, place)
+        elif (part := entry.get("serviceAccountToken")) is not None and issue is not None:
+            found.append(token_file(part, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
         else:
             raise _fault(f"this node cannot project {', '.join(entry)}")
     return found

@@ -2,6 +2,7 @@
 
 `pod_worker` prepares them before the first container starts; `launch` asks for a container's mounts. The content of
 configMaps, secrets and the downward API is written once: a later change of the object reaches pods that start later.
+Tokens are renewed (`token_renewal`).
 """
 
 import os
@@ -14,7 +15,7 @@ from podscaler.controlplane.runtime.launch_plan import Mount
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
 from podscaler.controlplane.runtime.threads import Threads
-from podscaler.controlplane.runtime.volume_files import File
+from podscaler.controlplane.runtime.volume_files import File, IssueToken
 
 _EMPTY_DIR_MODE: Final = 0o777
 _FOLDER_MODE: Final = 0o755
@@ -22,7 +23,13 @@ _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "pro
 
 
 async def prepare(
-    pod: Mapping[str, Any], place: Place, *, find: Find, paths: Paths, threads: Threads
+    pod: Mapping[str, Any],
+    place: Place,
+    *,
+    find: Find,
+    paths: Paths,
+    threads: Threads,
+    issue: IssueToken | None = None,
 ) -> dict[str, str]:
     """Make the pod's volumes that any container mounts; returns their places on this machine. Raises ConfigFault."""
     used = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
@@ -36,7 +43,7 @@ async def prepare(
             sources[name] = await threads.run(_host_path, host_path)
             continue
         folder = paths.volume(pod["metadata"]["uid"], name)
-        content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, find)
+        content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, find, issue)
         await threads.run(_make, folder, content, group if os.geteuid() == 0 else None)
         sources[name] = str(folder)
     return sources
