@@ -39,6 +39,7 @@ from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.cluster import kubernetes_service, manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.dns.cluster_names import ClusterNames
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
@@ -195,10 +196,11 @@ class ControlPlane:
             return await server.start(HOST, 0)
 
     def _make_machine(self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens) -> Machine:
-        settings = RuntimeSettings(self._settings.data_dir / "node")
+        names = ClusterNames(registry, block)
+        settings = RuntimeSettings(self._settings.data_dir / "node", nameserver=names.address)
         node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
         resolution_s = self._settings.metric_resolution_s
-        return Machine(node, registry, self._resources, self._clock, metric_resolution_s=resolution_s)
+        return Machine(node, registry, self._resources, self._clock, names=names, metric_resolution_s=resolution_s)
 
     def _make_server(
         self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: Neighbours

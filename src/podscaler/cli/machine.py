@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
+from podscaler.controlplane.dns.cluster_names import ClusterNames
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.metric_values.apis import MetricValues
 from podscaler.controlplane.runtime.node_agent import NodeAgent
@@ -22,6 +23,7 @@ class Machine:
         registry: the objects.
         resources: the kinds that are served.
         clock: everybody's.
+        names: answers for Services and pods.
         metric_resolution_s: seconds between readings of CPU and memory.
     """
 
@@ -32,9 +34,11 @@ class Machine:
         resources: tuple[Resource, ...],
         clock: Clock,
         *,
+        names: ClusterNames,
         metric_resolution_s: float,
     ) -> None:
         self._node = node
+        self._names = names
         self._sampler = Sampler(
             registry,
             self._node.running_containers,
@@ -58,8 +62,14 @@ class Machine:
     @property
     def parts(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """What runs until it is cancelled, by name."""
-        return {"node": self._node.run, "metrics": self._sampler.run, "metric values": self._metrics.run}
+        return {
+            "names": self._names.run,
+            "node": self._node.run,
+            "metrics": self._sampler.run,
+            "metric values": self._metrics.run,
+        }
 
     async def stop(self) -> None:
         """End every process that was started; after the parts have ended."""
         await self._node.stop()
+        self._names.close()
