@@ -26,6 +26,7 @@ SHAPES = {
     "hash": r"[0-9A-Z]{16,}",
     "continue": r".+",
 }
+NEVER_CAPTURED = frozenset({"managedFields", "storageVersionHash", "serverAddressByClientCIDRs", "description"})
 ENDS_INITIAL = "k8s.io/initial-events-end"
 
 
@@ -34,10 +35,15 @@ class Difference(Exception):
 
 
 class Matcher:
-    """Compares the answers of one case, which share their numbered placeholders."""
+    """Compares the answers of one case, which share their numbered placeholders.
 
-    def __init__(self) -> None:
+    Args:
+        strict: whether objects may hold nothing besides what the pattern has.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
         self._bound: dict[tuple[str, str], str] = {}
+        self._is_strict = strict
 
     def match(self, wanted: Any, got: Any, at: str = "", *, by_name: bool = False) -> None:
         """Raise Difference unless `got` is what `wanted` says; with `by_name`, lists are matched by their names."""
@@ -63,6 +69,9 @@ class Matcher:
                 self.match(_sorted(value), _sorted(got[key]), f"{at}/{key}")
             else:
                 self.match(value, got[key], f"{at}/{key}", by_name=by_name)
+        more = sorted(got.keys() - wanted.keys() - NEVER_CAPTURED) if self._is_strict else ()
+        if more:
+            raise _difference(f"{at}/{more[0]}", "(absent)", got[more[0]])
 
     def _match_list(self, wanted: list[Any], got: Any, at: str, by_name: bool) -> None:
         if not isinstance(got, list):

@@ -1,6 +1,6 @@
 """Replays golden REST captures against a server: fills in requests, sends them, compares the answers.
 
-Called by test_golden_rest. Source of the form: tests/conformance/golden/README.md.
+Called by test_golden_rest and test_recorded_rest, and by the recorder of further captures. Source of the form: tests/conformance/golden/README.md.
 """
 
 import base64
@@ -8,6 +8,7 @@ import http.client
 import json
 import random
 import re
+import ssl
 import threading
 import time
 import urllib.parse
@@ -40,9 +41,9 @@ class Reply:
 
 @dataclass
 class Replay:
-    """One case against the server on `port`, in a namespace of its own."""
+    """One case against the server at `url` (whose certificate, if any, is not verified), in a namespace of its own."""
 
-    port: int
+    url: str
     case: dict[str, Any]
     ident: str = field(default_factory=new_ident)
     matcher: Matcher = field(default_factory=Matcher)
@@ -99,29 +100,38 @@ class Replay:
                 self.matcher.match(wanted[name], got.get(name), f"({name})")
 
     def _watch(self, step: dict[str, Any], request: dict[str, Any]) -> None:
+        events, replies = self.watched(step, request)
+        if isinstance(events, Reply):
+            self.bodies.append(events.content)
+            self._check(step["response"], events)
+            return
+        for wanted, reply in zip(step["response"].get("actions") or [], replies, strict=True):
+            self._check(wanted, reply)
+        self.matcher.match(self._filled_back(step["response"]["events"]), list(told_events(events)), "(events)")
+        self.bodies.append(events)
+
+    def watched(self, step: dict[str, Any], request: dict[str, Any]) -> tuple[list[Any] | Reply, list[Reply]]:
+        """The events of a watch, or its refusal, and the answers to the step's actions meanwhile."""
         with closing(self._connect()) as connection, self._send(connection, request) as answer:
             if answer.status != 200:
-                reply = Reply(answer.status, answer.headers, _content(answer.headers, answer.read()))
-                self.bodies.append(reply.content)
-                self._check(step["response"], reply)
-                return
+                return Reply(answer.status, answer.headers, _content(answer.headers, answer.read())), []
             events: list[Any] = []
             reader = threading.Thread(target=lambda: events.extend(map(json.loads, answer)), daemon=True)
             reader.start()
             time.sleep(SETTLE_S)
             replies = [self._call(self._filled(action["request"])) for action in step.get("actions") or []]
             reader.join(timeout=10)
-        for wanted, reply in zip(step["response"].get("actions") or [], replies, strict=True):
-            self._check(wanted, reply)
-        self.matcher.match(self._filled_back(step["response"]["events"]), list(told_events(events)), "(events)")
-        self.bodies.append(events)
+        return events, replies
 
     def _call(self, request: dict[str, Any]) -> Reply:
         with closing(self._connect()) as connection, self._send(connection, request) as answer:
             return Reply(answer.status, answer.headers, _content(answer.headers, answer.read()))
 
     def _connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        scheme, _, place = self.url.partition("://")
+        if scheme == "http":
+            return http.client.HTTPConnection(place, timeout=30)
+        return http.client.HTTPSConnection(place, timeout=30, context=ssl._create_unverified_context())
 
     def _send(self, connection: http.client.HTTPConnection, request: dict[str, Any]) -> http.client.HTTPResponse:
         query = urllib.parse.urlencode(list((request.get("query") or {}).items()))

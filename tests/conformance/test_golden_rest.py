@@ -32,20 +32,20 @@ CASES = _cases()
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server with nothing but objects."""
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a server with nothing but objects is."""
     with serving(tmp_path_factory.mktemp("golden")) as port:
-        yield port
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")
-def differences(port: int) -> dict[str, str]:
+def differences(url: str) -> dict[str, str]:
     """The first difference of every case, empty for those without; those that compact the history come last."""
     alone = {name: case for name, case in CASES.items() if "compaction" in (case.get("needs") or ())}
     others = {name: case for name, case in CASES.items() if name not in alone}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = dict(zip(others, pool.map(lambda case: Replay(port, case).run(), others.values()), strict=True))
-    return found | {name: Replay(port, case).run() for name, case in alone.items()}
+        found = dict(zip(others, pool.map(lambda case: Replay(url, case).run(), others.values()), strict=True))
+    return found | {name: Replay(url, case).run() for name, case in alone.items()}
 
 
 def _parameters() -> Iterator[Any]:

@@ -30,6 +30,7 @@ _1035_FAULT = (
     " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
     f" '{_1035_TEXT}')"
 )
+_DOTS_FAULT = "must not contain dots"
 _SUBDOMAIN_FAULT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
     f" end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_TEXT}')"
@@ -74,17 +75,19 @@ def path_segment_faults(text: str) -> list[str]:
 
 def dns_label_faults(text: str) -> list[str]:
     """What forbids `text` as an RFC 1123 label (namespaces, containers)."""
-    return _too_long(text, 63) + ([] if _LABEL.fullmatch(text) else [_LABEL_FAULT])
+    if _LABEL.fullmatch(text):
+        return _over(text, 63)
+    return [*_over(text, 63), _DOTS_FAULT if _SUBDOMAIN.fullmatch(text) else _LABEL_FAULT]
 
 
 def dns_1035_label_faults(text: str) -> list[str]:
     """What forbids `text` as an RFC 1035 label (names and versions of custom resources)."""
-    return _too_long(text, 63) + ([] if _1035.fullmatch(text) else [_1035_FAULT])
+    return _over(text, 63) + ([] if _1035.fullmatch(text) else [_1035_FAULT])
 
 
 def dns_subdomain_faults(text: str) -> list[str]:
     """What forbids `text` as an RFC 1123 subdomain (names of most objects)."""
-    return _too_long(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_FAULT])
+    return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_FAULT])
 
 
 def label_key_faults(text: str) -> list[str]:
@@ -115,12 +118,19 @@ def container_resource_name_faults(text: str) -> list[str]:
     return faults + ([] if _is_container_resource(text) else ["must be a standard resource for containers"])
 
 
+def _over(text: str, limit_bytes: int) -> list[str]:
+    """Upstream counts bytes here too, and calls them characters where names are meant."""
+    return [f"must be no more than {limit_bytes} characters"] if len(text.encode()) > limit_bytes else []
+
+
 def _too_long(text: str, limit_bytes: int) -> list[str]:
     return [f"must be no more than {limit_bytes} bytes"] if len(text.encode()) > limit_bytes else []
 
 
 def _prefix_faults(prefix: str) -> list[str]:
-    faults = dns_subdomain_faults(prefix) if prefix else ["must be non-empty"]
+    if not prefix:
+        return ["prefix part must be non-empty"]
+    faults = _too_long(prefix, 253) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_FAULT])
     return [f"prefix part {fault}" for fault in faults]
 
 

@@ -55,7 +55,7 @@ class Writer:
     def create(self, transaction: Transaction, resource: Resource, obj: Object, give: Give | None = None) -> Entry:
         """Store a new object and what `give` gives it. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
         metadata = obj.setdefault("metadata", {})
-        if metadata.get("resourceVersion"):
+        if _is_version(metadata.get("resourceVersion") or ""):
             raise refusals.unnamed_failure("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
@@ -160,3 +160,8 @@ class Writer:
     def _refuse(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         if errors:
             raise refusals.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)
+
+
+def _is_version(text: str) -> bool:
+    """Whether a resourceVersion says anything: upstream's store takes zero, and what is no number, for none."""
+    return text.isascii() and text.isdigit() and int(text) != 0

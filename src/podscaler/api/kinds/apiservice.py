@@ -6,7 +6,6 @@ Source: upstream's kube-aggregator: defaults, validation, the Table. Differs: an
 since nothing is handed on to other API servers here.
 """
 
-import re
 from typing import Any
 
 from podscaler.api import names, printing
@@ -18,14 +17,6 @@ GROUP_PRIORITY_MAX = 20_000
 VERSION_PRIORITY_MAX = 1000
 SERVICE_PORT = 443
 _STATUSES = ("False", "True", "Unknown")
-_LABEL_1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_LABEL_1035 = re.compile(_LABEL_1035_TEXT)
-_LABEL_1035_MAX = 63
-_LABEL_1035_FAULT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
-    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-    f" '{_LABEL_1035_TEXT}')"
-)
 
 
 def fill(service: Object) -> None:
@@ -65,13 +56,8 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
         found.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
     if group:
         found += [invalid("spec.group", group, text) for text in names.dns_subdomain_faults(group)]
-    found += [invalid("spec.version", version, text) for text in _version_texts(version)]
+    found += [invalid("spec.version", version, text) for text in names.dns_1035_label_faults(version)]
     return [*found, *_priority_faults(spec), *_service_faults(spec)]
-
-
-def _version_texts(version: str) -> list[str]:
-    long = [f"must be no more than {_LABEL_1035_MAX} bytes"] if len(version.encode()) > _LABEL_1035_MAX else []
-    return long + ([] if _LABEL_1035.fullmatch(version) else [_LABEL_1035_FAULT])
 
 
 def _priority_faults(spec: Object) -> list[FieldError]:

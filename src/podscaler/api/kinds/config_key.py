@@ -17,7 +17,7 @@ _FAULT = (
 
 def faults(key: str) -> list[str]:
     """What forbids `key` as a key."""
-    found = [f"must be no more than {_MAX_BYTES} bytes"] if len(key.encode()) > _MAX_BYTES else []
+    found = [f"must be no more than {_MAX_BYTES} characters"] if len(key.encode()) > _MAX_BYTES else []
     if not _FORM.fullmatch(key):
         found.append(_FAULT)
     if key in (".", ".."):

@@ -41,14 +41,12 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
         old: the stored object, None on create.
     """
     meta = new.get("metadata") or {}
-    found = _name_faults(resource, meta) if old is None else []
+    found = _name_faults(resource, meta) if old is None else _change_faults(meta, old.get("metadata") or {})
     found += label_faults(meta.get("labels") or {}, "metadata.labels")
     found += annotation_faults(meta.get("annotations") or {}, "metadata.annotations")
     found += owner_faults(meta.get("ownerReferences") or [], "metadata.ownerReferences")
-    found += _finalizer_faults(meta.get("finalizers") or [])
-    if old is not None:
-        found += _change_faults(meta, old.get("metadata") or {})
-    return found
+    finalizers = meta.get("finalizers") or []
+    return [*found, *(_finalizer_faults(finalizers) if old is None else []), *_unqualified_faults(finalizers)]
 
 
 def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:
@@ -57,21 +55,16 @@ def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:
     prefix = meta.get("generateName", "")
     if prefix:
         texts = rule(_as_name(prefix))
-        found += [invalid("metadata.generateName", prefix, _characters(text)) for text in texts]
+        found += [invalid("metadata.generateName", prefix, text) for text in texts]
     name = meta.get("name", "")
     if not name:
         return [*found, required("metadata.name", "name or generateName is required")]
-    return found + [invalid("metadata.name", name, _characters(text)) for text in rule(name)]
+    return found + [invalid("metadata.name", name, text) for text in rule(name)]
 
 
 def _as_name(prefix: str) -> str:
     """A prefix as it is judged: what will be appended ends a trailing dash."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-
-
-def _characters(fault: str) -> str:
-    """Upstream counts characters where it speaks of names, and bytes everywhere else."""
-    return fault.replace(" bytes", " characters")
 
 
 def label_faults(labels: Mapping[str, str], path: str) -> list[FieldError]:
@@ -110,14 +103,16 @@ def owner_faults(owners: list[Object], path: str) -> list[FieldError]:
 
 
 def _owner_faults(owner: Object, path: str) -> list[FieldError]:
-    version = owner.get("apiVersion", "")
-    group = version.partition("/")[0] if "/" in version else ""
+    api_version = owner.get("apiVersion", "")
+    group, _, version = api_version.rpartition("/")
     found = []
-    if not version.rpartition("/")[2]:
-        found.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+    if not api_version:
+        found.append(required(f"{path}.apiVersion", "must not be empty"))
+    elif "/" in group or not version:
+        found.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
     found += [required(f"{path}.{key}", "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key)]
-    if (group, owner.get("kind")) in (("", "Event"), ("events.k8s.io", "Event")):
-        found.append(invalid(path, _owner_json(owner), f"{version}, Kind=Event is disallowed from being an owner"))
+    if (group, version, owner.get("kind")) == ("", "v1", "Event"):
+        found.append(invalid(path, _owner_json(owner), "/v1, Kind=Event is disallowed from being an owner"))
     return found
 
 
@@ -130,14 +125,20 @@ def _owner_json(owner: Object) -> dict[str, Any]:
 def _finalizer_faults(finalizers: list[str]) -> list[FieldError]:
     found = []
     for name in finalizers:
-        texts = names.label_key_faults(name)
-        if not texts and "/" not in name and name not in _SET_BY_THE_SYSTEM:
-            texts = ["name is neither a standard finalizer name nor is it fully qualified"]
-        found += [invalid("metadata.finalizers", name, text) for text in texts]
+        found += [invalid("metadata.finalizers", name, text) for text in names.label_key_faults(name)]
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(invalid("metadata.finalizers", finalizers, text))
     return found
+
+
+def _unqualified_faults(finalizers: list[str]) -> list[FieldError]:
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(f"metadata.finalizers[{index}]", name, text)
+        for index, name in enumerate(finalizers)
+        if "/" not in name and name not in _SET_BY_THE_SYSTEM
+    ]
 
 
 def _change_faults(new: Object, old: Object) -> list[FieldError]:

@@ -26,7 +26,7 @@ from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
-from podscaler.controlplane.server import answers, faulty_requests, negotiation, refusals, scales, special
+from podscaler.controlplane.server import answers, deadlines, faulty_requests, negotiation, refusals, scales, special
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.calls import Plane, kind_of
@@ -180,6 +180,7 @@ class ApiServer:
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         exchange = Exchange(request, [])
         try:
+            deadlines.check(request.raw_path)
             outcome = await self._dispatcher.respond(exchange)
         except StatusError as error:
             outcome = await _refusal(request, error)

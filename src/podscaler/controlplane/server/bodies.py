@@ -24,6 +24,7 @@ from podscaler.errors import StatusError
 
 LIMIT_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60.0
+_UNVERSIONED = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"})
 SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
@@ -108,7 +109,7 @@ def decode(
     Raises:
         StatusError: 400 for what cannot be decoded or is something else, 415 for an unknown content type.
     """
-    opened = _opened(body, media_type(content_type) or JSON, expected)
+    opened = _opened(body, media_type(content_type) if content_type else JSON, expected)
     kind = _kind_of(opened.meta, body, expected, kinds)
     try:
         decoded = opened.decode(kind.message)
@@ -118,9 +119,7 @@ def decode(
     if problems and validation == "Strict":
         raise _unusable(kind, expected, refusals.strict(problems))
     if kind.kind != expected.kind:
-        source = f"{kind.version}.{kind.kind}"
-        text = f"converting ({source}) to ({expected.internal_name}): unknown conversion"
-        raise _unusable(kind, expected, text)
+        raise _unusable(kind, expected, _conversion(kind, expected))
     return Received(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
 
 
@@ -206,13 +205,26 @@ def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
     found = kinds.get((api_version, name))
     if found is None:
         if api_version.count("/") > 1:
-            text = f"couldn't get version/kind; json parse error: unexpected GroupVersion string: {api_version}"
+            text = f"unexpected GroupVersion string: {api_version}"
             recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
             raise refusals.bad_request(f"{recognized} ({decoding.summary(body)})")
         unknown = Kind(api_version, name, "")
+        if _is_no_body(api_version, name, kinds):
+            raise _unusable(unknown, expected, _conversion(unknown, expected))
         text = f'no kind "{name}" is registered for version "{api_version}" {SCHEME}'
         raise _unusable(unknown, expected, text)
     return found
+
+
+def _is_no_body(api_version: str, name: str, kinds: Kinds) -> bool:
+    """Whether it is a kind that is known and yet never sent as a body: a list, options, a Status."""
+    if api_version == "v1" and name in _UNVERSIONED:
+        return True
+    return (api_version, name.removesuffix("List")) in kinds
+
+
+def _conversion(kind: Kind, expected: Kind) -> str:
+    return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 
 def _unusable(kind: Kind, expected: Kind, text: str) -> StatusError:

@@ -173,11 +173,12 @@ def _manager_faults(manager: str) -> list[FieldError]:
     faults = []
     if len(manager.encode()) > FIELD_MANAGER_MAX_BYTES:
         faults.append(field.too_long("fieldManager", FIELD_MANAGER_MAX_BYTES))
-    faults += [
-        field.invalid("fieldManager", manager, f"invalid character U+{ord(character):04X} (at position {position})")
-        for position, character in enumerate(manager)
-        if not (character.isprintable() or character.isspace())
-    ][:1]
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            faults.append(field.invalid("fieldManager", manager, text))
+        position += len(character.encode("utf-8", "replace"))
     return faults
 
 

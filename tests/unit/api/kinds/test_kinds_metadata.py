@@ -78,7 +78,7 @@ def test_namespaces_have_no_dots() -> None:
         pytest.param(
             {"finalizers": ["mine"]},
             [
-                'metadata.finalizers: Invalid value: "mine": '
+                'metadata.finalizers[0]: Invalid value: "mine": '
                 "name is neither a standard finalizer name nor is it fully qualified"
             ],
             id="unqualified finalizer",
@@ -112,14 +112,14 @@ def test_maps_and_finalizers(meta: dict[str, Any], faults: list[str]) -> None:
         ),
         pytest.param(
             [{**_OWNER, "apiVersion": "apps/"}],
-            ['metadata.ownerReferences[0].apiVersion: Invalid value: "apps/": version must not be empty'],
+            ['metadata.ownerReferences[0].apiVersion: Invalid value: "apps/": must be <group>/<version> or <version>'],
             id="no version",
         ),
         pytest.param(
             [{**_OWNER, "apiVersion": "v1", "kind": "Event"}],
             [
                 'metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"web","uid":"u"}'
-                ": v1, Kind=Event is disallowed from being an owner"
+                ": /v1, Kind=Event is disallowed from being an owner"
             ],
             id="events own nothing",
         ),
