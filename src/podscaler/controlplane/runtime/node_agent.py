@@ -37,6 +37,7 @@ from podscaler.controlplane.runtime.node import Machine, NodeObject
 from podscaler.controlplane.runtime.node_connections import NodeConnections
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.pod_worker import PodWorker
+from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
 from podscaler.controlplane.runtime.startup import Findings
@@ -53,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunningContainer:
-    """One container that has a process: `pid` is its main process, the id of its session and process group too."""
+    """One container that has a process: `pid` is its main process, `commands` are those of clients beside it."""
 
     pod_namespace: str
     pod_name: str
@@ -61,6 +62,7 @@ class RunningContainer:
     container: str
     pid: int
     started_ns: int
+    commands: frozenset[int] = frozenset()
 
 
 class Worker(Protocol):
@@ -78,8 +80,8 @@ class Worker(Protocol):
         """The node stops."""
         ...
 
-    def running(self) -> list[tuple[str, int, int]]:
-        """Name, pid and start of the containers that run."""
+    def running(self) -> list[RunningProcess]:
+        """The containers that run."""
         ...
 
     async def run(self) -> None:
@@ -133,10 +135,12 @@ class NodeAgent:
     def running_containers(self) -> list[RunningContainer]:
         """All containers that have a process now."""
         return [
-            RunningContainer(meta["namespace"], meta["name"], meta["uid"], name, pid, started_ns)
+            RunningContainer(
+                meta["namespace"], meta["name"], meta["uid"], one.name, one.pid, one.started_ns, one.commands
+            )
             for pod, worker in self._workers.values()
             for meta in (pod["metadata"],)
-            for name, pid, started_ns in worker.running()
+            for one in worker.running()
         ]
 
     def _find_run(self, uid: str, container: str) -> ContainerRun | None:

@@ -41,6 +41,7 @@ from podscaler.controlplane.runtime.pod_events import PodEvents, pod_text
 from podscaler.controlplane.runtime.pod_status import PodFacts
 from podscaler.controlplane.runtime.processes import StartFailure
 from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.status_writer import PodWriter
 from podscaler.errors import PodscalerError, StatusError
 
@@ -113,9 +114,13 @@ class PodWorker:
         type_, reason, message = event
         self._events.of_container(name, cast(Literal["Normal", "Warning"], type_), reason, message)
 
-    def running(self) -> list[tuple[str, int, int]]:
-        """The containers that run: name, pid and start (nanoseconds)."""
-        return [(n, r.running.process.pid, r.running.started_ns) for n, r in self._runs.items() if r.running]
+    def running(self) -> list[RunningProcess]:
+        """The containers that run."""
+        return [
+            RunningProcess(name, run.running.process.pid, run.running.started_ns, run.commands)
+            for name, run in self._runs.items()
+            if run.running
+        ]
 
     def find_run(self, name: str) -> ContainerRun | None:
         """The container of that name, if it runs."""

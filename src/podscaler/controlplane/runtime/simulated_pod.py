@@ -18,6 +18,7 @@ from podscaler.controlplane.runtime.container_state import Container, Role, Runn
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.pod_events import PodEvents, pod_text
 from podscaler.controlplane.runtime.pod_status import PodFacts
+from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.status_writer import PodWriter
 from podscaler.errors import StatusError
 
@@ -56,7 +57,7 @@ class SimulatedPod:
         self._stops = True
         self._alarm.ring()
 
-    def running(self) -> list[tuple[str, int, int]]:
+    def running(self) -> list[RunningProcess]:
         """No processes."""
         return []
 

@@ -17,6 +17,7 @@ from podscaler.api import duration
 from podscaler.clock import NANOSECONDS, Clock, rfc3339
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.usage import simulated
+from podscaler.controlplane.usage.commands import CommandUsage
 from podscaler.controlplane.usage.pods import Key, PodFact, PodFacts
 from podscaler.controlplane.usage.processes import TreeReading, machine_usage, read_trees
 from podscaler.controlplane.usage.rates import Rate, Rates, Started
@@ -45,6 +46,11 @@ class ContainerProcess(Protocol):
     @property
     def started_ns(self) -> int:
         """When it started, nanoseconds since the epoch."""
+        ...
+
+    @property
+    def commands(self) -> frozenset[int]:
+        """The roots of what clients run in it besides."""
         ...
 
 
@@ -95,6 +101,7 @@ class Sampler:
         self._node_name = node_name
         self._resolution_s = resolution_s
         self._facts = PodFacts(registry)
+        self._commands = CommandUsage()
         self._rates: Rates[tuple[str, str]] = Rates()
         self._node_rates: Rates[str] = Rates()
         self._node_since: Started | None = None
@@ -117,9 +124,12 @@ class Sampler:
 
     async def sample(self) -> None:
         """One round: read, compute, publish."""
-        containers = {(p.pod_uid, p.container): Started(p.pid, p.started_ns) for p in self._processes()}
-        roots = {started.pid for started in containers.values()}
-        readings, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
+        processes = list(self._processes())
+        containers = {(p.pod_uid, p.container): Started(p.pid, p.started_ns) for p in processes}
+        commands = {p.pid: p.commands for p in processes}
+        roots = commands.keys() | frozenset().union(*commands.values())
+        found, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
+        readings = self._commands.added(found, commands)
         now_ns = self._clock.now_ns()
         facts = self._facts.running()
         rates = self._rates.observe(containers, readings, now_ns) | self._simulated_rates(facts, now_ns)
