@@ -24,6 +24,7 @@ from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
 from podscaler.controlplane.access import (
     account_admission,
+    audit_log,
     bootstrap,
     certificates,
     kubeconfig,
@@ -33,6 +34,7 @@ from podscaler.controlplane.access import (
     tokens,
 )
 from podscaler.controlplane.access.account_tokens import AccountTokens
+from podscaler.controlplane.access.audit_log import AuditLog
 from podscaler.controlplane.access.certificates import Certificates
 from podscaler.controlplane.access.signing_key import SigningKey
 from podscaler.controlplane.access.users import ADMIN, User
@@ -71,6 +73,7 @@ class UpSettings:
         metrics_api: whether metrics.k8s.io is served.
         token_file: further users and their tokens, if any.
         anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
+        audit_log: where requests are accounted for, if anywhere; `-` for standard output.
     """
 
     data_dir: Path
@@ -85,6 +88,7 @@ class UpSettings:
     metrics_api: bool = True
     token_file: Path | None = None
     anonymous_health: bool = False
+    audit_log: Path | None = None
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -169,7 +173,9 @@ class ControlPlane:
         if not self._settings.api_only:
             account_admission.admit_pods(objects, Random())
         machine = None if self._settings.api_only else self._make_machine(registry, block, accounts)
-        server = self._make_server(objects, access, accounts, machine.neighbours if machine is not None else NOBODY)
+        found = machine.neighbours if machine is not None else NOBODY
+        audit = await self._open_audit()
+        server = self._make_server(objects, access, accounts, replace(found, audit_log=audit))
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
@@ -186,6 +192,21 @@ class ControlPlane:
         self._begin("controllers", controllers.run)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", self._autoscaler(self._settings.autoscaler, kept))
+
+    async def _open_audit(self) -> AuditLog | None:
+        """The audit log, if one is wanted; it takes what requests say until the server has stopped."""
+        if self._settings.audit_log is None:
+            return None
+        log = await asyncio.to_thread(audit_log.open_log, self._settings.audit_log)
+        writer = asyncio.create_task(supervision.keep_running("audit log", log.run, self._clock), name="audit log")
+
+        async def close() -> None:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+            await log.close()
+
+        self._exit.push_async_callback(close)
+        return log
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
         if self._settings.port:

@@ -59,6 +59,9 @@ def default_data_dir() -> Path:
     default=None,
     help='further users, one a line: token,name,uid,"group,group"',
 )
+@click.option(
+    "--audit-log", type=click.Path(path_type=Path), default=None, help="write who did what to this file; -: to stdout"
+)
 @click.option("--anonymous-health", is_flag=True, help="let everyone ask for /healthz, /livez and /readyz")
 @click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
@@ -104,6 +107,7 @@ def command(
         workload_controllers=not options["without_workload_controllers"],
         metrics_api=not options["without_metrics_api"],
         anonymous_health=options["anonymous_health"],
+        audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
     )
     run = _loop_runner()

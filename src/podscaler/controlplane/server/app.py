@@ -21,13 +21,24 @@ from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access import escalation, policy_index
 from podscaler.controlplane.access.account_tokens import AccountTokens
+from podscaler.controlplane.access.audit_log import AuditLog
 from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
-from podscaler.controlplane.server import answers, deadlines, faulty_requests, negotiation, refusals, scales, special
+from podscaler.controlplane.server import (
+    answers,
+    deadlines,
+    faulty_requests,
+    growing,
+    negotiation,
+    refusals,
+    scales,
+    special,
+)
 from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.audit import Audit
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.calls import Plane, kind_of
 from podscaler.controlplane.server.discovery import Discovery
@@ -66,6 +77,7 @@ class Neighbours:
         metrics: custom and external metrics.
         accounts: tokens of service accounts; the authenticator knows them too.
         anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
+        audit_log: where requests are accounted for.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
@@ -75,6 +87,7 @@ class Neighbours:
     metrics: MetricApis | None = None
     accounts: AccountTokens | None = None
     anonymous_health: bool = False
+    audit_log: AuditLog | None = None
 
 
 NOBODY = Neighbours()
@@ -139,6 +152,8 @@ class ApiServer:
             doors=Doors(authenticator, authorizer, HEALTH_PATHS if neighbours.anonymous_health else frozenset()),
         )
         self._discovery = discovery
+        self._clock = clock
+        self._audit_log = neighbours.audit_log
         self._tls = tls
         self._runner: web.ServerRunner | None = None
 
@@ -179,18 +194,36 @@ class ApiServer:
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         exchange = Exchange(request, [])
+        if self._audit_log is None:
+            return (await self._answer(exchange))[0]
+        audit = Audit(self._audit_log, exchange, self._clock)
+        request[growing.BEGINNING] = growing.Beginning(audit.started)
+        try:
+            response, error = await self._answer(exchange)
+        except asyncio.CancelledError:
+            await audit.broke_off()
+            raise
+        await audit.complete(response.status, error)
+        return response
+
+    async def _answer(self, exchange: Exchange) -> tuple[web.StreamResponse, StatusError | None]:
+        """The response (where it is a stream, at its end), and the refusal that it is, if it is one."""
+        request, refused = exchange.request, None
         try:
             deadlines.check(request.raw_path)
             outcome = await self._dispatcher.respond(exchange)
         except StatusError as error:
+            refused = error
             outcome = await _refusal(request, error)
         except ConnectionError:  # the client has gone: nobody reads this
-            return web.Response(status=400)
+            return web.Response(status=400), None
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             text = "This request caused the API server to fail. Look in its log for details."
-            outcome = await _refusal(request, refusals.internal(text))
-        return await _finished(exchange, outcome) if isinstance(outcome, Answer) else outcome
+            refused = refusals.internal(text)
+            outcome = await _refusal(request, refused)
+        response = await _finished(exchange, outcome) if isinstance(outcome, Answer) else outcome
+        return response, refused
 
 
 async def _refusal(request: web.BaseRequest, error: StatusError) -> Answer:

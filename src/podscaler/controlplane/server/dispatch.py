@@ -36,7 +36,7 @@ from podscaler.controlplane.server import (
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
-from podscaler.controlplane.server.doors import Admitted, Doors
+from podscaler.controlplane.server.doors import Doors
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.queries import EMPTY, Query
@@ -76,7 +76,13 @@ _REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
 
 @dataclass(slots=True)
 class Exchange:
-    """One request as far as it is understood; `warnings` go out with whatever answer there is."""
+    """One request as far as it is understood; `warnings` go out with whatever answer there is.
+
+    Attributes:
+        user, acting: who sent it, and for whom it is carried out.
+        wanted, version: what it wants to do, and in which API version.
+        reason: why it may be carried out, None as long as it may not.
+    """
 
     request: web.BaseRequest
     warnings: list[str]
@@ -84,7 +90,8 @@ class Exchange:
     user: User | None = None
     wanted: Attributes | None = None
     version: str = ""
-    admitted: Admitted | None = None
+    acting: User | None = None
+    reason: str | None = None
 
 
 class Dispatcher:
@@ -118,12 +125,18 @@ class Dispatcher:
         target = paths.parse(path)
         if target is None:
             exchange.wanted = Attributes(request.method.lower(), path=path)
-            exchange.admitted = self._doors.admit(user, request, exchange.wanted)
+            self._admit(exchange, user, exchange.wanted)
             return await self._pages.answer(request, path, exchange.query)
         exchange.wanted = _attributes(request.method, target, exchange.query)
         exchange.version = target.version
-        exchange.admitted = self._doors.admit(user, request, exchange.wanted)
-        return await self._to_resource(exchange, target, exchange.admitted.acting)
+        acting = self._admit(exchange, user, exchange.wanted)
+        return await self._to_resource(exchange, target, acting)
+
+    def _admit(self, exchange: Exchange, user: User, wanted: Attributes) -> User:
+        """For whom the request is carried out. Raises StatusError 400, 403."""
+        exchange.acting = acting = self._doors.acting_for(user, exchange.request, wanted)
+        exchange.reason = self._doors.admit(acting, wanted)
+        return acting
 
     async def _to_resource(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
         served = self._routes.find(target)

@@ -19,21 +19,6 @@ _CONNECTED = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """A request that may be carried out.
-
-    Attributes:
-        user: who sent it.
-        acting: for whom it is carried out.
-        reason: why it may be.
-    """
-
-    user: User
-    acting: User
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Doors:
     """See the module.
 
@@ -61,18 +46,23 @@ class Doors:
             raise refusals.unauthorized()
         return user
 
-    def admit(self, user: User, request: web.BaseRequest, wanted: Attributes) -> Admitted:
-        """For whom the request is carried out: its user, or whom that acts for.
+    def acting_for(self, user: User, request: web.BaseRequest, wanted: Attributes) -> User:
+        """For whom the request is carried out: its user, or whom that may act for.
 
         Raises:
             StatusError: 400 for impersonation of nobody, 403.
         """
-        sender = user
         other = impersonation.wanted_user(request.headers)
-        if other is not None:
-            user = impersonation.acting_for(other, sender, wanted, self.authorizer)
+        return user if other is None else impersonation.acting_for(other, user, wanted, self.authorizer)
+
+    def admit(self, user: User, wanted: Attributes) -> str:
+        """Let the request in, which is carried out for `user`; returns why it may be.
+
+        Raises:
+            StatusError: 403.
+        """
         decision = self.authorizer.authorize(user, wanted)
         if wanted.verb == "get" and f"{wanted.resource}/{wanted.subresource}" in _CONNECTED:
             self.authorizer.authorize(user, replace(wanted, verb="create"))  # by WebSocket as by POST
         acting.USER.set(user)
-        return Admitted(sender, user, decision.reason)
+        return decision.reason

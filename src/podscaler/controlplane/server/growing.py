@@ -7,7 +7,8 @@ read is cut off too, instead of holding what it should get for ever.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +18,16 @@ from podscaler.controlplane.server import answers
 
 WRITE_TIMEOUT_S = 30.0
 SMALL_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a request wants to be called when its stream begins."""
+
+    tell: Callable[[], Awaitable[None]]
+
+
+BEGINNING = web.RequestKey("beginning", Beginning)
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +44,8 @@ class GrowingResponse:
     async def __aenter__(self) -> Self:
         self.response.enable_chunked_encoding()
         await self.response.prepare(self._request)
+        if (beginning := self._request.get(BEGINNING)) is not None:
+            await beginning.tell()
         return self
 
     async def write(self, data: bytes) -> None:
