@@ -4,8 +4,6 @@ Read by test_golden_rest and test_golden_kubectl, which fail for a case that is 
 """
 
 CUSTOM_RESOURCES = "CustomResourceDefinition is not served yet"
-APPLY = "server-side apply is not served yet"
-MANAGED_FIELDS = "managedFields are not kept yet"
 DISCOVERY = (
     "the captured server has groups and paths that are not served yet (apiregistration, apiextensions, /metrics)"
 )
@@ -38,40 +36,6 @@ _CASES: dict[str, tuple[str, ...]] = {
         "scale:crd-selector-put-stale",
         "scale:crd-status-ignored-on-create",
     ),
-    APPLY: (
-        "scale:deploy-patch-apply",
-        "scale:deploy-patch-apply-force",
-        "scale:rc-patch-apply",
-        "scale:rc-patch-apply-force",
-        "scale:rs-patch-apply",
-        "scale:sts-patch-apply",
-        "update-hpa:apply-bad-yaml",
-        "update-hpa:apply-conflict",
-        "update-hpa:apply-conflict-kubectl-edit",
-        "update-hpa:apply-conflict-many",
-        "update-hpa:apply-dry-run",
-        "update-hpa:apply-invalid",
-        "update-hpa:apply-managed-fields-set",
-        "update-hpa:apply-name-mismatch",
-        "update-hpa:apply-no-manager",
-        "update-hpa:apply-remove-field-owned",
-        "update-hpa:apply-same-manager-change",
-        "update-hpa:apply-unknown-default",
-        "update-hpa:apply-unknown-strict",
-        "update-hpa:apply-v1",
-        "update-hpa:apply-wrong-version",
-        "update-hpa:apply-yaml-body",
-        "update-hpa:status-apply",
-        "update-hpa:status-apply-absent",
-    ),
-    MANAGED_FIELDS: (
-        "scale:deploy-put-same-no-op",
-        "scale:rc-scale-managed-fields",
-        "scale:rs-scale-managed-fields",
-        "scale:sts-put-same-no-op",
-        "scale:sts-scale-managed-fields",
-        "update-hpa:managed-fields-create-update-status",
-    ),
     DISCOVERY: (
         "discovery:aggregated-apis-v2-only",
         "discovery:aggregated-no-peer",
@@ -86,7 +50,6 @@ GAPS: dict[str, str] = {case: reason for reason, cases in _CASES.items() for cas
 """The reason by `FAMILY:CASE`."""
 
 KUBECTL_GAPS: dict[str, str] = {
-    "apply-server-side": APPLY,
     "autoscale-widget": CUSTOM_RESOURCES,
     "get-widgets": CUSTOM_RESOURCES,
     "scale-widget": CUSTOM_RESOURCES,

@@ -11,16 +11,29 @@ import msgspec
 
 from podscaler.api.resources import Object, Resource
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import LATEST, DeleteOptions, ListOptions, Preconditions, UpdateOptions
+from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.controlplane.registry import Change
 from podscaler.controlplane.watching import Subscription
 
+_UNTRACKED = frozenset({"binding", "address"})
+"""What the server gives an object: nobody owns it."""
+
 
 class LocalRegistry:
-    """`podscaler.controlplane.registry.Registry` over `Objects`."""
+    """`podscaler.controlplane.registry.Registry` over `Objects`.
 
-    def __init__(self, objects: Objects) -> None:
+    Args:
+        objects: where objects are.
+        manager: who writes, as managedFields tell it.
+    """
+
+    def __init__(self, objects: Objects, manager: str = "kube-controller-manager") -> None:
         self._objects = objects
+        self._manager = manager
+
+    def acting_as(self, manager: str) -> "LocalRegistry":
+        """The same objects for another writer."""
+        return LocalRegistry(self._objects, manager)
 
     def get(self, resource: str, namespace: str, name: str) -> Object:
         """The object. Raises StatusError 404."""
@@ -45,13 +58,13 @@ class LocalRegistry:
         """Create a copy of `obj`. Raises StatusError 403, 404 (namespace), 409, 422."""
         new = _copied(obj)
         _default(self._objects.resource(resource), new)
-        return (await self._objects.create(resource, new)).decode()
+        return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
 
     async def update(self, resource: str, obj: Object, *, subresource: str = "") -> Object:
         """Replace the object by a copy of `obj`. Raises StatusError 404, 409, 422."""
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")
-        options = UpdateOptions(subresource=subresource, preconditions=Preconditions(uid=uid))
+        options = self._options(subresource, Preconditions(uid=uid))
         record = self._objects.resource(resource)
 
         def change(_stored: Object) -> Object:
@@ -75,8 +88,12 @@ class LocalRegistry:
                 _default(record, stored)
             return stored
 
-        options = UpdateOptions(subresource=subresource)
+        options = self._options(subresource, Preconditions())
         return (await self._objects.update(resource, namespace, name, changed, options=options)).decode()
+
+    def _options(self, subresource: str, preconditions: Preconditions) -> UpdateOptions:
+        author = None if subresource in _UNTRACKED else Author(self._manager)
+        return UpdateOptions(subresource, preconditions, author=author)
 
     async def delete(
         self,

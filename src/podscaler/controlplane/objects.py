@@ -12,14 +12,17 @@ from functools import partial
 from random import Random
 
 from podscaler.api.resources import Object, Resource
-from podscaler.controlplane import deletion, entries, listing, refusals, scaling, watching
+from podscaler.controlplane import deletion, entries, listing, refusals, scale_managing, scaling, watching
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.listing import Page
 from podscaler.controlplane.log import Event
+from podscaler.controlplane.managing import FieldManagers
 from podscaler.controlplane.options import (
     LATEST,
     PLAIN_DELETE,
     PLAIN_UPDATE,
+    SERVER,
+    Author,
     DeleteOptions,
     ListOptions,
     UpdateOptions,
@@ -100,12 +103,29 @@ class Objects:
         """
         return watching.subscribe(self._watchers, selection(self._resources[resource], namespace, options), options)
 
-    async def create(self, resource: str, obj: Object, *, dry_run: bool = False) -> Entry:
+    async def create(
+        self, resource: str, obj: Object, *, dry_run: bool = False, author: Author | None = SERVER
+    ) -> Entry:
         """Store a new object, which is changed. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
         record = self._resources[resource]
         give = None if dry_run else self._givers.get(resource)
         return await self._store.write(
-            lambda transaction: self._writer.create(transaction, record, obj, give), dry_run=dry_run
+            lambda transaction: self._writer.create(transaction, record, obj, give, author), dry_run=dry_run
+        )
+
+    async def apply(
+        self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions
+    ) -> tuple[Entry, bool]:
+        """Replace the object by `change(stored)`, or create `change({})`; returns it, and whether it is new.
+
+        Raises as `create` and `update`.
+        """
+        record = self._resources[resource]
+        key = entries.key_of(namespace, name)
+        give = None if options.dry_run else self._givers.get(resource)
+        return await self._store.write(
+            lambda transaction: self._writer.apply(transaction, record, key, change, options, give),
+            dry_run=options.dry_run,
         )
 
     async def update(
@@ -153,13 +173,15 @@ class Objects:
     ) -> Object:
         """Replace the scale by `change(scale)`; only spec.replicas counts. Raises as `update`."""
         record = self._resources[resource]
-
-        def rescaled(obj: Object) -> Object:
-            scaling.apply_scale(record, obj, change(scaling.scale_of(record, obj)))
-            return obj
-
-        entry = await self.update(resource, namespace, name, rescaled, options=options)
+        rescaled = partial(scale_managing.rescaled, self.field_managers, record, change, options.author)
+        settled = replace(options, author=None)
+        entry = await self.update(resource, namespace, name, rescaled, options=settled)
         return scaling.scale_of(record, entry.decode())
+
+    @property
+    def field_managers(self) -> FieldManagers:
+        """Who tracks the managers of fields."""
+        return self._writer.field_managers
 
     async def compact(self) -> int:
         """Forget the history up to now, as etcd's compaction does; returns the oldest revision to resume from."""

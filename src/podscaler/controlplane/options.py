@@ -37,6 +37,23 @@ class Preconditions:
 
 
 @dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes, as managedFields tell it.
+
+    Attributes:
+        manager: the field manager; empty for one that nobody knows.
+        api_version: in which the object was written (`autoscaling/v1`), empty for the storage version.
+    """
+
+    manager: str = ""
+    api_version: str = ""
+
+
+SERVER = Author("kube-apiserver")
+"""The server itself, where nobody else says who writes."""
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateOptions:
     """How to update.
 
@@ -44,11 +61,13 @@ class UpdateOptions:
         subresource: `status`, or another subresource whose PUT is an update of the object; empty for the object itself.
         preconditions: what must hold of the stored object (a PUT's metadata.uid goes here).
         dry_run: check and answer, store nothing.
+        author: who writes; None where the change itself says who manages what afterwards, or changes nothing of it.
     """
 
     subresource: str = ""
     preconditions: Preconditions = field(default_factory=Preconditions)
     dry_run: bool = False
+    author: Author | None = SERVER
 
 
 @dataclass(frozen=True, slots=True)

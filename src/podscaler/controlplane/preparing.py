@@ -1,7 +1,7 @@
 """What becomes of metadata when an object is created or updated, before it is validated and stored.
 
 `Objects` calls it inside a transaction. Functions change the new object in place; the kind's own rules come from its
-`Strategy`. Server-side apply and managedFields will hook in here: until then managedFields are dropped.
+`Strategy`. metadata.managedFields are not its business (`managing`).
 
 Source: spec/api.md 2.7 and 3; the API conventions on metadata; tests/conformance/golden/update-hpa.jsonl.
 """

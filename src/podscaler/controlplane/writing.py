@@ -11,9 +11,10 @@ from random import Random
 
 from podscaler.api.field import FieldError
 from podscaler.api.resources import Object, Resource
-from podscaler.controlplane import deletion, entries, generated_names, namespaces, preparing, refusals
+from podscaler.controlplane import deletion, entries, generated_names, managing, namespaces, preparing, refusals
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.options import DeleteOptions, UpdateOptions
+from podscaler.controlplane.managing import FieldManagers
+from podscaler.controlplane.options import SERVER, Author, DeleteOptions, UpdateOptions
 from podscaler.controlplane.transactions import Transaction
 
 Give = Callable[[Object], None]
@@ -46,20 +47,34 @@ class Writer:
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
         self._resources = resources
         self._random = random
+        self.field_managers = FieldManagers(resources)
         self.admissions: dict[str, list[Admission]] = {}
 
     def named(self, resource: Resource) -> Resource:
         """The record that refusals name: of two faces of one kind, the one that stores it."""
         return self._resources.get(resource.storage_key, resource)
 
-    def create(self, transaction: Transaction, resource: Resource, obj: Object, give: Give | None = None) -> Entry:
-        """Store a new object and what `give` gives it. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
+    def create(
+        self,
+        transaction: Transaction,
+        resource: Resource,
+        obj: Object,
+        give: Give | None = None,
+        author: Author | None = SERVER,
+    ) -> Entry:
+        """Store a new object and what `give` gives it. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
+
+        Without an author, the object says itself who manages its fields.
+        """
         metadata = obj.setdefault("metadata", {})
         if _is_version(metadata.get("resourceVersion") or ""):
             raise refusals.unnamed_failure("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
         self._set_name(transaction, resource, metadata)
+        managed = metadata.get("managedFields")
+        if author is not None:
+            managed = self.field_managers.created(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
         self._refuse(resource, obj, preparing.new_faults(resource, obj))
@@ -68,7 +83,28 @@ class Writer:
             raise refusals.already_exists(self.named(resource), metadata["name"])
         if give is not None:  # last of all: what is given to an object that is then refused would be lost
             give(obj)
-        return transaction.put(resource.storage_key, preparing.stored_form(self.named(resource), obj))
+        new = preparing.stored_form(self.named(resource), obj)
+        managing.set_entries(new, managed)
+        return transaction.put(resource.storage_key, new)
+
+    def apply(
+        self,
+        transaction: Transaction,
+        resource: Resource,
+        key: str,
+        change: Change,
+        options: UpdateOptions,
+        give: Give | None = None,
+    ) -> tuple[Entry, bool]:
+        """Store what `change` makes of the object at `key`, or of `{}` where there is none: then it is a new one.
+
+        Returns the object, and whether it is new. Raises as `create` and `update`.
+        """
+        namespace, _, name = key.rpartition("/")
+        found = transaction.find(resource.storage_key, namespace, name) is not None
+        if found or options.subresource:
+            return self.update(transaction, resource, key, change, options), False
+        return self.create(transaction, resource, change({}), give, options.author), True
 
     def update(
         self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
@@ -76,8 +112,8 @@ class Writer:
         """Store what `change` makes of the object at `key`. Raises StatusError 404, 409, 422, 500."""
         stored = self._get(transaction, resource, key)
         self._check_preconditions(resource, stored, options)
-        old = stored.decode()
-        new = change(stored.decode())
+        old, new = stored.decode(), change(stored.decode())
+        live, sent = managing.take_entries(old), managing.take_entries(new)
         if not options.subresource:
             self._admit(resource, new, old)
         preparing.check_version(self.named(resource), new, stored)
@@ -88,7 +124,12 @@ class Writer:
         if deletion.is_due(resource, new, old):
             transaction.remove(stored)
             return entries.from_object(resource.storage_key, new, stored.revision)
-        return stored if preparing.is_same(new, old) else transaction.put(resource.storage_key, new)
+        update = managing.Update(old, new, live or [], sent, transaction.now_ns, options.subresource)
+        managed, changed = self.field_managers.settled(resource, update, options.author)
+        if not changed:
+            return stored
+        managing.set_entries(new, managed)
+        return transaction.put(resource.storage_key, new)
 
     def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
         """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""

@@ -38,6 +38,18 @@ async def refusal(waiting: Any) -> tuple[int, str]:
     return refused.value.code, refused.value.message
 
 
+def entry_of(fields: dict[str, Any], *, time: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    """An entry of managedFields for what the server itself wrote."""
+    return {
+        "manager": "kube-apiserver",
+        "operation": "Update",
+        "apiVersion": "example.com/v1",
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
 async def test_created_objects_are_complete(objects: Objects) -> None:
     """The server sets type, uid, times, generation and version, whatever the client says of them."""
     given = obj("a", size=1)
@@ -56,6 +68,14 @@ async def test_created_objects_are_complete(objects: Objects) -> None:
             "resourceVersion": "3",
             "generation": 1,
             "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [
+                entry_of(
+                    {
+                        "f:metadata": {"f:deletionTimestamp": {}, "f:labels": {}},
+                        "f:spec": {".": {}, "f:size": {}},
+                    }
+                )
+            ],
         },
         "spec": {"size": 1},
     }
@@ -191,6 +211,10 @@ async def test_updates_keep_what_is_the_servers(objects: Objects, clock: Virtual
             "resourceVersion": "5",
             "generation": 2,
             "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [
+                entry_of({"f:status": {".": {}, "f:size": {}}}) | {"subresource": "status"},
+                entry_of({"f:spec": {".": {}, "f:size": {}}}, time="2026-01-01T00:01:00Z"),
+            ],
         },
         "spec": {"size": 2},
         "status": {"size": 4},

@@ -10,13 +10,14 @@ Source: the API server's patch handler and its refusals (golden update-hpa.jsonl
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from podscaler.api import decoding, json_text
 from podscaler.api import field as fields
+from podscaler.api import decoding, json_text
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.resources import Object, Version
+from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.patch import json_patch, merge, strategic, strategic_lists
-from podscaler.controlplane.server import bodies, names, queries, refusals, rendering, writes
+from podscaler.controlplane.server import applying, authors, bodies, names, queries, refusals, rendering, writes
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.calls import Call, Plane
@@ -32,7 +33,7 @@ TYPES: dict[str, PatchType] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
-"""Server-side apply (`application/apply-patch+yaml`) will be a fourth; until then it is refused like an unknown one."""
+"""Server-side apply (`applying.APPLY`) is a fourth, with rules of its own."""
 
 _MAP_TYPE = "map[string]interface {}"
 
@@ -121,7 +122,9 @@ async def patch(plane: Plane, call: Call) -> Answer:
     """
     path = call.path
     names.check_in_path(path.name)
-    options = queries.write_options(call.query, "PatchOptions")
+    if media_type(call.content_type) == applying.APPLY:
+        return await _apply(plane, call)
+    options = queries.patch_options(call.query, applies=False)
     parsed = await receive(call)
     patching = Patching(parsed, call.kind, plane.kinds, options.field_validation, call.warnings)
 
@@ -130,9 +133,37 @@ async def patch(plane: Plane, call: Call) -> Answer:
         names.settle_namespace(obj, path.namespace)
         return writes.to_storage(_version(call, kind), obj)
 
-    update = UpdateOptions(path.subresource, dry_run=options.dry_run)
+    update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=authors.of(call, options))
     entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
     return await rendering.one(plane, call, entry)
+
+
+async def _apply(plane: Plane, call: Call) -> Answer:
+    path, version = call.path, call.served.version
+    managers, record = plane.objects.field_managers, call.served.resource
+    application = await applying.receive(call, applying.object_target(plane, call), plane.clock.now_ns())
+
+    def change(stored: Object) -> Object:
+        live = managers.live(record, stored, call.served.api_version) if stored else None
+        entries = stored["metadata"].get("managedFields") or [] if stored else []
+        obj = application.applied(live, entries, call.warnings)
+        if not stored:
+            _check_new(call, obj)
+        names.check_name(obj, path.name)
+        names.settle_namespace(obj, path.namespace)
+        return writes.to_storage(version, obj)
+
+    update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
+    entry, is_new = await plane.objects.apply(call.key, path.namespace, path.name, change, options=update)
+    return await rendering.one(plane, call, entry, status=201 if is_new else 200)
+
+
+def _check_new(call: Call, obj: Object) -> None:
+    """Refuse (409) to create what says that it is a certain object that exists."""
+    uid = obj["metadata"].get("uid", "")
+    if uid:
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise object_refusals.conflict(call.served.resource, call.path.name, why)
 
 
 def _version(call: Call, kind: Kind) -> Version:

@@ -169,6 +169,20 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
     return WriteOptions(bool(query.texts("dryRun")), chosen, manager, query.flag("force"))
 
 
+def patch_options(query: Query, *, applies: bool) -> WriteOptions:
+    """The options of a patch; of one that `applies` a configuration more is asked.
+
+    Raises:
+        StatusError: 422 for values that do not exist or do not fit the kind of patch.
+    """
+    options = write_options(query, "PatchOptions")
+    if applies and not options.field_manager:
+        raise _refused("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
+    if not applies and options.force is not None:
+        raise _refused("PatchOptions", [field.forbidden("force", "may not be specified for non-apply patch")])
+    return options
+
+
 def _manager_faults(manager: str) -> list[FieldError]:
     faults = []
     if len(manager.encode()) > FIELD_MANAGER_MAX_BYTES:

@@ -3,13 +3,19 @@
 Called by `app`; what a Scale means for its object is decided by `objects`.
 """
 
+from functools import partial
+
+from podscaler.api import canonical, decoding
 from podscaler.api.kinds import scaling
 from podscaler.api.resources import Object
+from podscaler.controlplane import managing, scale_managing
 from podscaler.controlplane.options import UpdateOptions
-from podscaler.controlplane.server import bodies, names, queries, rendering, writes
+from podscaler.controlplane.server import applying, authors, bodies, names, queries, rendering, writes
 from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.applying import Target
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.negotiation import media_type
 from podscaler.controlplane.server.patching import Patching, receive
 
 SCALE = Kind("autoscaling/v1", "Scale", "autoscaling/v1.Scale")
@@ -17,6 +23,7 @@ OLD_SCALES = tuple(
     Kind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
 """Scales of versions that no path has any more: they can be decoded, and are refused for their version."""
+_APPLICABLE = Target(SCALE, scale_managing.KIND, partial(decoding.decode_value, message=SCALE.message))
 
 
 async def get(plane: Plane, call: Call) -> Answer:
@@ -47,7 +54,7 @@ async def replace(plane: Plane, call: Call) -> Answer:
     wanted = received.obj
     names.settle_namespace(wanted, path.namespace)
     names.check_name(wanted, path.name)
-    update = UpdateOptions("", writes.preconditions_of(wanted), options.dry_run)
+    update = UpdateOptions("", writes.preconditions_of(wanted), options.dry_run, authors.of(call, options))
     scale = await plane.objects.update_scale(call.key, path.namespace, path.name, lambda _scale: wanted, options=update)
     return await _answer(plane, call, scale)
 
@@ -60,13 +67,31 @@ async def patch(plane: Plane, call: Call) -> Answer:
     """
     path = call.path
     names.check_in_path(path.name)
-    options = queries.write_options(call.query, "PatchOptions")
+    if media_type(call.content_type) == applying.APPLY:
+        return await _apply(plane, call)
+    options = queries.patch_options(call.query, applies=False)
     patching = Patching(await receive(call), SCALE, plane.kinds, options.field_validation, call.warnings)
-    update = UpdateOptions(dry_run=options.dry_run)
+    update = UpdateOptions(dry_run=options.dry_run, author=authors.of(call, options))
 
     def change(scale: Object) -> Object:
         return patching.decoded(scale)[0]
 
+    scale = await plane.objects.update_scale(call.key, path.namespace, path.name, change, options=update)
+    return await _answer(plane, call, scale)
+
+
+async def _apply(plane: Plane, call: Call) -> Answer:
+    path = call.path
+    application = await applying.receive(call, _APPLICABLE, plane.clock.now_ns())
+
+    def change(scale: Object) -> Object:
+        entries = managing.take_entries(scale) or []
+        wanted = application.applied(canonical.canonical(scale, SCALE.message), entries, call.warnings)
+        names.check_name(wanted, path.name)
+        names.settle_namespace(wanted, path.namespace)
+        return wanted
+
+    update = UpdateOptions(dry_run=application.options.dry_run, author=None)
     scale = await plane.objects.update_scale(call.key, path.namespace, path.name, change, options=update)
     return await _answer(plane, call, scale)
 

@@ -9,7 +9,7 @@ from podscaler.api.resources import Object
 from podscaler.controlplane import evictions
 from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.options import UpdateOptions
-from podscaler.controlplane.server import answers, bodies, names, queries, refusals, rendering, writes
+from podscaler.controlplane.server import answers, authors, bodies, names, queries, refusals, rendering, writes
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
@@ -43,7 +43,7 @@ async def bind(plane: Plane, call: Call) -> Answer:
         pod["spec"]["nodeName"] = node
         return pod
 
-    update = UpdateOptions("binding", dry_run=options.dry_run)
+    update = UpdateOptions("binding", dry_run=options.dry_run, author=None)
     await plane.objects.update("pods", call.path.namespace, name, change, options=update)
     return await answers.of(CREATED, call.form, status=201)
 
@@ -83,7 +83,7 @@ async def finalize(plane: Plane, call: Call) -> Answer:
     names.settle_namespace(received.obj, "")
     names.check_name(received.obj, path.name)
     wanted = writes.to_storage(call.served.version, received.obj)
-    update = UpdateOptions("finalize", writes.preconditions_of(wanted), options.dry_run)
+    update = UpdateOptions("finalize", writes.preconditions_of(wanted), options.dry_run, authors.of(call, options))
 
     def change(stored: Object) -> Object:
         stored["spec"] = wanted.get("spec") or {}

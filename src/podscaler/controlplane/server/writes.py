@@ -7,7 +7,7 @@ to `objects`, where everything else is decided.
 from podscaler.api.json_text import DecodeError
 from podscaler.api.resources import Object, Version
 from podscaler.controlplane.options import Preconditions, UpdateOptions
-from podscaler.controlplane.server import bodies, names, queries, refusals, rendering
+from podscaler.controlplane.server import authors, bodies, names, queries, refusals, rendering
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Received
 from podscaler.controlplane.server.calls import Call, Plane
@@ -24,7 +24,8 @@ async def create(plane: Plane, call: Call) -> Answer:
     received = await receive(plane, call, options)
     names.settle_namespace(received.obj, call.path.namespace)
     stored = to_storage(call.served.version, received.obj)
-    entry = await plane.objects.create(call.key, stored, dry_run=options.dry_run)
+    author = authors.of(call, options)
+    entry = await plane.objects.create(call.key, stored, dry_run=options.dry_run, author=author)
     return await rendering.one(plane, call, entry, status=201)
 
 
@@ -41,7 +42,7 @@ async def replace(plane: Plane, call: Call) -> Answer:
     names.settle_namespace(received.obj, path.namespace)
     names.check_name(received.obj, path.name)
     wanted = to_storage(call.served.version, received.obj)
-    update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run)
+    update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, authors.of(call, options))
     entry = await plane.objects.update(call.key, path.namespace, path.name, lambda _stored: wanted, options=update)
     return await rendering.one(plane, call, entry)
 

@@ -1,0 +1,75 @@
+"""A change of a Scale as a change of its object: the replicas, and who manages them.
+
+Called by `objects` inside the store's write.
+
+Source: the scale subresources of upstream's registries.
+"""
+
+from podscaler.api import canonical
+from podscaler.api.managed_fields import kinds, message_types
+from podscaler.api.managed_fields.kinds import Kind
+from podscaler.api.managed_fields.managers import Entries
+from podscaler.api.managed_fields.scale_fields import SCALE_VERSION
+from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.updating import Versions
+from podscaler.api.resources import Object, Resource
+from podscaler.controlplane import managing, scaling
+from podscaler.controlplane.managing import FieldManagers
+from podscaler.controlplane.options import Author
+from podscaler.controlplane.writing import Change
+
+MESSAGE = "autoscaling/v1.Scale"
+_NO_TIME = ""
+"""Who owns replicas through a Scale does so without a time."""
+
+
+def _type(version: str) -> Type | None:
+    return message_types.of_message(MESSAGE) if version == SCALE_VERSION else None
+
+
+def _same(obj: Object, _version: str, _wanted: str) -> Object:
+    return obj
+
+
+def _empty(_version: str) -> Object:
+    return canonical.canonical({}, MESSAGE)
+
+
+KIND = Kind(Versions(_type, _same, {}), _empty, "scale")
+"""Scale, as its fields are tracked."""
+
+
+def rescaled(
+    field_managers: FieldManagers, resource: Resource, change: Change, author: Author | None, obj: Object
+) -> Object:
+    """`obj` (changed in place) with what `change` does to its Scale, and with its managers afterwards.
+
+    Args:
+        field_managers: of the served kinds.
+        resource: the kind of the object.
+        change: from the Scale to the wanted one.
+        author: who writes; None where the wanted Scale says itself who manages it.
+        obj: as it is stored.
+
+    Raises:
+        StatusError: what `change` raises, 422 for a negative number.
+    """
+    parent = managing.take_entries(obj) or []
+    fields = field_managers.scale_fields(resource)
+    scale = scaling.scale_of(resource, obj)
+    live = fields.of_scale(parent)
+    managing.set_entries(scale, live)
+    wanted = change(scale)
+    sent = managing.take_entries(wanted)
+    managing.take_entries(scale)
+    after = sent or [] if author is None else _updated(scale, wanted, live, author)
+    scaling.apply_scale(resource, obj, wanted)
+    obj["metadata"]["managedFields"] = fields.of_parent(parent, after)
+    return obj
+
+
+def _updated(scale: Object, wanted: Object, live: Entries, author: Author) -> Entries:
+    if not live:
+        return []
+    old, new = (canonical.canonical(each, MESSAGE) for each in (scale, wanted))
+    return kinds.updated(KIND, old, new, live, KIND.writer(author.manager, SCALE_VERSION, _NO_TIME))
