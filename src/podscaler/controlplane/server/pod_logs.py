@@ -14,7 +14,7 @@ from podscaler.api.field import FieldError
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.server import pod_targets, refusals
+from podscaler.controlplane.server import log_socket, pod_targets, refusals, websockets
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.growing import GrowingResponse
@@ -34,6 +34,8 @@ async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
     chunks = plane.logs.stream(pod, options)
     first = await anext(chunks, b"")  # a refusal comes with the first chunk, when a status can still be sent
+    if websockets.is_websocket(call.request):
+        return await log_socket.send(plane, call, first, chunks)
     if options.follow:
         return await _followed(call.request, first, chunks)
     rest = [chunk async for chunk in chunks]
