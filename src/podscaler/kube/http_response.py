@@ -177,12 +177,22 @@ class Response:
 
     def _add(self, part: bytes) -> None:
         if self._inflate is not None:
+            self._add_inflated(part)
+        elif part:
+            self.chunks.append(part)
+
+    def _add_inflated(self, part: bytes) -> None:
+        """An API server sends a watch as many gzip members, one after the other."""
+        while part:
+            if self._inflate is None or self._inflate.eof:
+                self._inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
             try:
-                part = self._inflate.decompress(part)
+                inflated = self._inflate.decompress(part)
             except zlib.error as error:
                 raise ValueError(f"gzip: {error}") from error
-        if part:
-            self.chunks.append(part)
+            if inflated:
+                self.chunks.append(inflated)
+            part = self._inflate.unused_data
 
 
 def _parse_head(head: bytes) -> tuple[int, dict[str, str], bool]:
