@@ -10,6 +10,7 @@ import re
 import ssl
 import subprocess
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,11 +124,20 @@ class Transcript:
         status, live = self._call("POST", path, obj)
         if status not in (201, 409):
             raise Difference(f"cannot load {obj['kind']} {obj['metadata']['name']}: {live}")
+        if obj["kind"] == "CustomResourceDefinition":
+            self._wait_until_served(obj["spec"])
         if "status" in obj and status == 201 and obj["kind"] != "Namespace":
             live["status"] = obj["status"]
             status, answer = self._call("PUT", f"{path}/{obj['metadata']['name']}/status", live)
             if status != 200:
                 raise Difference(f"cannot write the status of {obj['kind']} {obj['metadata']['name']}: {answer}")
+
+    def _wait_until_served(self, spec: dict[str, Any]) -> None:
+        """Until the objects of a new definition can be listed."""
+        path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+        deadline = time.monotonic() + TIMEOUT_S
+        while self._call("GET", path, None)[0] != 200 and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def _tidy(self) -> None:
         """Remove the nodes that the case made: they are in no namespace and would show in others' answers."""

@@ -23,6 +23,7 @@ CAPTURE = re.compile(r"\$\{(\d+):([^}]*)\}")
 TOKENS = {"admin": ADMIN_TOKEN, "viewer": VIEWER_TOKEN, "invalid": "no-such-token", "none": ""}
 KEPT_HEADERS = ("Allow", "Retry-After")
 SETTLE_S = 0.25
+SERVED_TIMEOUT_S = 10.0
 
 
 def new_ident() -> str:
@@ -74,7 +75,17 @@ class Replay:
             return
         reply = self._call(request)
         self.bodies.append(reply.content)
+        if step.get("waitCrd") and reply.status == 201:
+            self._wait_until_served(request["body"]["spec"])
         self._check(step["response"], reply, project=step.get("project"), by_name=by_name)
+
+    def _wait_until_served(self, spec: dict[str, Any]) -> None:
+        """Until the objects of a new definition can be listed."""
+        served = next(version["name"] for version in spec["versions"] if version["served"])
+        path = f"/apis/{spec['group']}/{served}/{spec['names']['plural']}"
+        deadline = time.monotonic() + SERVED_TIMEOUT_S
+        while self._call({"method": "GET", "path": path}).status != 200 and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def _check(self, wanted: dict[str, Any], reply: Reply, *, project: Any = None, by_name: bool = False) -> None:
         content = reply.content

@@ -65,4 +65,4 @@ def test_the_golden_index_is_covered():
     """There is a document for every path of the golden index whose group is served."""
     line = next(line for line in (GOLDEN / "discovery.jsonl").read_text().splitlines() if '"openapi-v3-index"' in line)
     golden = set(json.loads(line)["response"]["body"]["paths"])
-    assert golden - set(openapi.documents(catalog.RESOURCES)) == {"apis/apiextensions.k8s.io/v1"}
+    assert golden <= set(openapi.documents(catalog.RESOURCES))

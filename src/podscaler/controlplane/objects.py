@@ -65,6 +65,21 @@ class Objects:
         """Call `listener` with the events of every commit, in order, once reads see them."""
         self._store.listen(listener)
 
+    def serve(self, resource: Resource) -> None:
+        """From now on know a kind, in place of the one of the same key."""
+        self._resources[resource.key] = resource
+
+    def withdraw(self, key: str) -> None:
+        """Know a kind no longer; does nothing where it is not known."""
+        gone = self._resources.pop(key, None)
+        if gone is not None and not gone.stored_as:
+            self._store.forget(gone.storage_key)
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The kinds that are known now."""
+        return tuple(self._resources.values())
+
     def resource(self, key: str) -> Resource:
         """The record of a served kind."""
         return self._resources[key]
@@ -166,7 +181,7 @@ class Objects:
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
         """The autoscaling/v1 Scale of an object. Raises StatusError 404."""
-        return scaling.scale_of(self._resources[resource], self.get(resource, namespace, name).decode())
+        return scaling.served_scale(self._resources[resource], self.get(resource, namespace, name).decode())
 
     async def update_scale(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE

@@ -77,10 +77,10 @@ def update_faults(resource: Resource, new: Object, old: Object, subresource: str
 def stored_form(resource: Resource, obj: Object) -> Object:
     """`obj` (of the kind that stores it) as it is stored: in the schema's order, nothing empty, nothing missing.
 
-    A kind that the schema does not know is stored as it is.
+    A kind that the schema does not know says itself how it is stored.
     """
     message = _message_of(resource)
-    return canonical.canonical(obj, message) if message else obj
+    return canonical.canonical(obj, message) if message else resource.strategy.stored_form(obj)
 
 
 def check_version(resource: Resource, new: Object, stored: Entry) -> None:

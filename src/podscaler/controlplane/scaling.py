@@ -5,6 +5,10 @@
 
 from podscaler.api import field
 from podscaler.api.resources import Object, Resource, ScaleMapping
+from podscaler.controlplane import refusals
+
+NEVER_SET = -(2**31)
+"""The replicas in the Scale of a custom resource that says nothing of them: a change must set them."""
 
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -16,10 +20,19 @@ def mapping(resource: Resource) -> ScaleMapping:
     return resource.scale
 
 
+def served_scale(resource: Resource, obj: Object) -> Object:
+    """The Scale of an object as clients get it. Raises StatusError 500 where there must be replicas and are none."""
+    if mapping(resource).replicas(obj) is None:
+        path = mapping(resource).custom_path
+        raise refusals.internal_error(f'the spec replicas field "{path}" does not exist')
+    return scale_of(resource, obj)
+
+
 def scale_of(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object."""
+    """The Scale of an object, with `NEVER_SET` where there are no replicas."""
     scale = mapping(resource)
-    replicas = scale.replicas(obj)
+    found = scale.replicas(obj)
+    replicas = NEVER_SET if found is None else found
     status: Object = {"replicas": scale.status_replicas(obj)}
     selector = scale.selector(obj)
     if selector:
@@ -36,11 +49,14 @@ def scale_of(resource: Resource, obj: Object) -> Object:
 def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
     """Give `obj` the replicas of a changed Scale, and its resourceVersion, to be compared with the stored one.
 
-    Raises StatusError 422 for a negative number.
+    Raises StatusError 422 for a negative number (of a custom resource, its own validation does), 400 for none at all.
     """
     metadata = obj["metadata"]
     replicas = (scale.get("spec") or {}).get("replicas") or 0
-    if replicas < 0:
+    custom_path = mapping(resource).custom_path
+    if custom_path and replicas == NEVER_SET:
+        raise refusals.bad_request(f'the spec replicas field "{custom_path}" cannot be empty')
+    if replicas < 0 and not custom_path:
         error = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise field.refusal(group="autoscaling", kind="Scale", name=metadata["name"], errors=[error])
     mapping(resource).set_replicas(obj, replicas)

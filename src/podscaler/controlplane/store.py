@@ -97,6 +97,12 @@ class Store:
             table = self._tables[resource] = Table()
         return table
 
+    def forget(self, resource: str) -> None:
+        """Drop the table of a resource that is served no longer, if it is empty."""
+        table = self._tables.get(resource)
+        if table is not None and not len(table):
+            del self._tables[resource]
+
     def listen(self, listener: Callable[[list[Event]], None]) -> None:
         """Call `listener` with the events of every commit, in order, after tables and log have them."""
         self._listeners.append(listener)

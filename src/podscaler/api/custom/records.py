@@ -9,7 +9,8 @@ is pruned when an object goes through that version, as upstream does.
 Source: the API documentation of CustomResourceDefinition v1.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -29,7 +30,9 @@ from podscaler.api.custom import (
 from podscaler.api.custom.structural import META_FIELDS, Structural
 from podscaler.api.field import FieldError, invalid, refusal
 from podscaler.api.kinds import semantics, status_subresource
+from podscaler.api.managed_fields import structural_types
 from podscaler.api.resources import Object, Resource, ScaleMapping, Strategy, Version
+from podscaler.errors import StatusError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,20 @@ class Records:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Definition:
-    """One version of a definition, with its schema parsed."""
+    """One version of a definition; `schemas` are those of all its versions, parsed, by apiVersion."""
 
     crd: Object
     version: Object
-    schema: Structural
-    subresources: Object = field(default_factory=dict)
+    schemas: Mapping[str, Structural]
+
+    @property
+    def schema(self) -> Structural:
+        return self.schemas[self.api_version]
+
+    @property
+    def subresources(self) -> Object:
+        found: Object = self.version.get("subresources") or {}
+        return found
 
     @property
     def api_version(self) -> str:
@@ -93,11 +104,12 @@ def storage_key(crd: Object) -> str:
 
 def of(crd: Object) -> Records:
     """The records of a definition whose names were accepted."""
-    versions = crd["spec"]["versions"]
-    kept = _definition(crd, next(one for one in versions if one.get("storage")))
+    versions, group = crd["spec"]["versions"], crd["spec"]["group"]
+    schemas = {f"{group}/{one['name']}": structural.parse(schema_of(one)) for one in versions}
+    kept = _Definition(crd, next(one for one in versions if one.get("storage")), schemas)
     stored = _record(kept, kept)
     others = [one for one in versions if one.get("served") and one["name"] != kept.version["name"]]
-    faces = tuple(_record(_definition(crd, one), kept) for one in others)
+    faces = tuple(_record(_Definition(crd, one, schemas), kept) for one in others)
     return Records(stored, faces, bool(kept.version.get("served")))
 
 
@@ -108,16 +120,12 @@ def schema_of(version: Object) -> Object:
     return schema
 
 
-def _definition(crd: Object, version: Object) -> _Definition:
-    return _Definition(crd, version, structural.parse(schema_of(version)), version.get("subresources") or {})
-
-
 def _record(shown: _Definition, kept: _Definition) -> Resource:
     """The record of the version `shown` of objects that are stored as `kept`."""
     names = names_of(shown.crd)
     name = shown.version["name"]
     is_face = name != kept.version["name"]
-    as_served = partial(_read, shown, kept)
+    as_served = partial(_read, shown)
     return Resource(
         group=shown.crd["spec"]["group"],
         plural=names["plural"],
@@ -148,10 +156,11 @@ def _version(shown: _Definition, kept: _Definition) -> Version:
         shown.version["name"],
         "",
         default=partial(_default, shown.schema),
-        to_storage=partial(_check_type, shown),
-        from_storage=partial(_read, shown, kept),
+        to_storage=partial(_to_storage, shown, kept),
+        from_storage=partial(_from_storage, shown, kept),
         deprecation=deprecation(shown.crd, shown.version),
         decode=lambda value: decoding.decoded(value, shown.schema),
+        fields_type=structural_types.of_kind(shown.schema.source),
     )
 
 
@@ -181,9 +190,29 @@ def _check_type(shown: _Definition, obj: Object) -> Object:
     return obj
 
 
-def _read(shown: _Definition, kept: _Definition, obj: Object) -> Object:
+def _from_storage(shown: _Definition, kept: _Definition, obj: Object) -> Object:
+    _refuse_webhook(shown, kept)
+    return _read(shown, obj)
+
+
+def _to_storage(shown: _Definition, kept: _Definition, obj: Object) -> Object:
+    checked = _check_type(shown, obj)
+    _refuse_webhook(shown, kept)
+    return checked
+
+
+def _refuse_webhook(shown: _Definition, kept: _Definition) -> None:
+    """Raise StatusError 500 where objects would have to be converted by a webhook."""
+    strategy = (shown.crd["spec"].get("conversion") or {}).get("strategy")
+    if strategy == "Webhook" and shown.api_version != kept.api_version:
+        why = "this server does not call conversion webhooks"
+        raise StatusError(f"conversion webhook for {kept.api_version}, Kind={kept.kind} failed: {why}", code=500)
+
+
+def _read(shown: _Definition, obj: Object) -> Object:
     """A stored object (changed in place) as it is served: what its schema says now applies to old objects, too."""
-    for schema in dict.fromkeys((kept.schema, shown.schema)):
+    written = shown.schemas.get(obj.get("apiVersion", ""), shown.schema)
+    for schema in dict.fromkeys((written, shown.schema)):
         pruning.prune(obj, schema)
         defaulting.drop_nulls(obj, schema)
     defaulting.fill(obj, shown.schema)
@@ -199,7 +228,7 @@ def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
         validate=partial(_faults, shown),
         validate_status=partial(_status_faults, shown),
         has_generation=True,
-        spec_of=partial(_content, shown, kept),
+        spec_of=partial(_content, shown),
         stored_form=partial(_stored_form, kept),
         allows_bare_finalizers=True,
         warnings=_warnings,
@@ -228,10 +257,11 @@ def _prepare_status_update(new: Object, old: Object) -> None:
         new["metadata"]["resourceVersion"] = version
 
 
-def _content(shown: _Definition, kept: _Definition, obj: Object) -> bytes:
-    """Everything but metadata, to be compared for the generation: exactly, and as the version in question has it."""
-    content = _read(shown, kept, semantics.copied({**obj, "metadata": {}}))
-    return msgspec.json.encode({name: content[name] for name in content if name not in META_FIELDS}, order="sorted")
+def _content(shown: _Definition, obj: Object) -> bytes:
+    """What raises the generation: all but metadata and a status of its own, exactly, as the version shown has it."""
+    content = _read(shown, semantics.copied({**obj, "metadata": {}}))
+    others = META_FIELDS | ({"status"} if shown.has_status else set())
+    return msgspec.json.encode({name: content[name] for name in content if name not in others}, order="sorted")
 
 
 def _faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:

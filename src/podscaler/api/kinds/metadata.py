@@ -46,7 +46,8 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
     found += annotation_faults(meta.get("annotations") or {}, "metadata.annotations")
     found += owner_faults(meta.get("ownerReferences") or [], "metadata.ownerReferences")
     finalizers = meta.get("finalizers") or []
-    return [*found, *(_finalizer_faults(finalizers) if old is None else []), *_unqualified_faults(finalizers)]
+    unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_faults(finalizers)
+    return [*found, *(_finalizer_faults(finalizers) if old is None else []), *unqualified]
 
 
 def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:

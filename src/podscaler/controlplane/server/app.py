@@ -16,6 +16,7 @@ from functools import partial
 
 from aiohttp import web
 
+from podscaler import supervision
 from podscaler.api import openapi
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
@@ -24,6 +25,7 @@ from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.audit_log import AuditLog
 from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.custom_kinds import CustomKinds
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
@@ -151,6 +153,10 @@ class ApiServer:
             streams=self._streams,
             doors=Doors(authenticator, authorizer, HEALTH_PATHS if neighbours.anonymous_health else frozenset()),
         )
+        self._custom_kinds = CustomKinds(objects, routes, clock)
+        self._has_custom_kinds = any(record.key == CustomKinds.RESOURCE_KEY for record in records)
+        self._background: asyncio.Task[None] | None = None
+        self._clock = clock
         self._discovery = discovery
         self._clock = clock
         self._audit_log = neighbours.audit_log
@@ -162,12 +168,19 @@ class ApiServer:
         """Group and version of all that is served now."""
         return self._discovery.group_versions
 
+    @property
+    def custom_kinds(self) -> CustomKinds:
+        """The kinds that CustomResourceDefinitions make."""
+        return self._custom_kinds
+
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port (which is chosen by the system where `port` is 0).
 
         Raises:
             UsageError: the address cannot be listened on.
         """
+        if self._has_custom_kinds:
+            self._custom_kinds.load()
         listener = _listener(host, port)
         server = web.Server(
             self._respond,
@@ -181,11 +194,18 @@ class ApiServer:
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
         await web.SockSite(self._runner, listener, ssl_context=self._tls, backlog=BACKLOG).start()
+        if self._has_custom_kinds:
+            work = supervision.keep_running(CustomKinds.name, self._custom_kinds.run, self._clock)
+            self._background = asyncio.create_task(work, name=CustomKinds.name)
         bound: int = listener.getsockname()[1]
         return bound
 
     async def stop(self) -> None:
         """End watches, let running requests finish, close. Does nothing if it was not started."""
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.gather(self._background, return_exceptions=True)
+            self._background = None
         await self._streams.stop()
         await self._sessions.stop()
         if self._runner is not None:

@@ -8,8 +8,8 @@ Source: the API server's decoder and its refusals (spec/api.md 2.9).
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Any
 
 from aiohttp import web
 
@@ -36,11 +36,17 @@ class Kind:
         api_version: `apps/v1`, `v1`.
         kind: `Deployment`.
         message: the schema's name.
+        decode: for kinds that the schema does not know, see `Version.decode`.
     """
 
     api_version: str
     kind: str
     message: str
+    decode: Callable[[Any], Decoded] | None = None
+
+    def decoded(self, value: Any) -> Decoded:
+        """The object of a parsed body. Raises DecodeError."""
+        return decoding.decode_value(value, self.message) if self.decode is None else self.decode(value)
 
     @property
     def version(self) -> str:
@@ -112,13 +118,13 @@ def decode(
     opened = _opened(body, media_type(content_type) if content_type else JSON, expected)
     kind = _kind_of(opened.meta, body, expected, kinds)
     try:
-        decoded = opened.decode(kind.message)
+        decoded = opened.decode(kind)
     except DecodeError as error:
         raise _unusable(kind, expected, str(error)) from None
     problems = decoded.problems
     if problems and validation == "Strict":
         raise _unusable(kind, expected, refusals.strict(problems))
-    if kind.kind != expected.kind:
+    if kind.kind != expected.kind and expected.decode is None:
         raise _unusable(kind, expected, _conversion(kind, expected))
     return Received(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
 
@@ -151,10 +157,10 @@ def check_version(received: Received, expected: Kind) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A body whose syntax is right: what it says that it is, and how to decode it as a message."""
+    """A body whose syntax is right: what it says that it is, and how to decode it as a kind."""
 
     meta: TypeMeta
-    decode: Callable[[str], Decoded]
+    decode: Callable[[Kind], Decoded]
 
 
 def _opened(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
@@ -178,26 +184,30 @@ def _opened_json(body: bytes) -> _Opened:
         value = json_text.parse(body)
     except DecodeError as error:
         raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
-    return _Opened(decoding.read_type_meta(value), partial(decoding.decode_value, value))
+    return _Opened(decoding.read_type_meta(value), lambda kind: kind.decoded(value))
 
 
 def _opened_yaml(body: bytes) -> _Opened:
     document = yaml_text.parse(body)
     repeated = (document.duplicates_text(),) if document.duplicates else ()
 
-    def decode(message: str) -> Decoded:
-        decoded = decoding.decode_value(document.value, message)
+    def decode(kind: Kind) -> Decoded:
+        decoded = kind.decoded(document.value)
         return Decoded(decoded.obj, (*repeated, *decoded.problems))
 
     return _Opened(decoding.read_type_meta(document.value), decode)
 
 
 def _opened_protobuf(body: bytes, expected: Kind) -> _Opened:
+    if expected.decode is not None:
+        raise refusals.unsupported_body()
     found = protobuf.decode(body, expected.message)
-    return _Opened(TypeMeta(found.api_version, found.kind), partial(decoding.decode_value, found.obj))
+    return _Opened(TypeMeta(found.api_version, found.kind), lambda kind: kind.decoded(found.obj))
 
 
 def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
+    if expected.decode is not None:
+        return _custom_kind(meta, expected)
     name = meta.kind or expected.kind
     api_version = meta.api_version or expected.api_version
     if (api_version, name) == (expected.api_version, expected.kind):
@@ -225,6 +235,13 @@ def _is_no_body(api_version: str, name: str, kinds: Kinds) -> bool:
 
 def _conversion(kind: Kind, expected: Kind) -> str:
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
+
+
+def _custom_kind(meta: TypeMeta, expected: Kind) -> Kind:
+    """A custom object is what it says that it is, which it must say; its validation judges whether that is right."""
+    if not meta.kind:
+        raise refusals.bad_request("Object 'Kind' is missing in 'unstructured object has no kind'")
+    return replace(expected, api_version=meta.api_version, kind=meta.kind)
 
 
 def _unusable(kind: Kind, expected: Kind, text: str) -> StatusError:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from podscaler.api.resources import Object, Strategy
 from podscaler.clock import Clock
 from podscaler.controlplane.access.account_tokens import AccountTokens
+from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
@@ -20,6 +22,10 @@ from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.queries import Query
 from podscaler.controlplane.server.routes import Served
 from podscaler.controlplane.server.shapes import Shaper
+
+
+SILENT = Strategy().warnings
+"""The warnings of kinds that have none to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,12 @@ class Call:
         """The `Content-Type` header, empty where there is none."""
         return self.request.headers.get("Content-Type", "")
 
+    def warn(self, entry: Entry, before: Object | None) -> None:
+        """Tell the client what its kind says of a write: of the object now, and as it was (None: there was none)."""
+        strategy = self.served.resource.strategy
+        if strategy.warnings is not SILENT:
+            self.warnings.extend(strategy.warnings(entry.decode(), before))
+
     @property
     def kind(self) -> Kind:
         """The kind that the path is about."""
@@ -82,4 +94,4 @@ class Call:
 
 def kind_of(served: Served) -> Kind:
     """The kind of a resource in the version served."""
-    return Kind(served.api_version, served.resource.kind, served.version.message)
+    return Kind(served.api_version, served.resource.kind, served.version.message, served.version.decode)

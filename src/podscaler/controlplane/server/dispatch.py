@@ -16,6 +16,7 @@ from podscaler.controlplane.access.users import User
 from podscaler.controlplane.server import (
     answers,
     bodies,
+    custom_paths,
     deletes,
     metric_apis,
     names,
@@ -143,7 +144,11 @@ class Dispatcher:
         if served is None:
             return await self._without_record(exchange, target, user)
         request = exchange.request
+        if served.resource.is_custom:
+            custom_paths.check(served, target, request.method)
         methods = served.methods(target)
+        if not methods and served.resource.is_custom:
+            return answers.NOT_FOUND_PAGE
         if not methods:
             raise refusals.no_such_path()
         if request.method not in methods:
@@ -177,7 +182,8 @@ class Dispatcher:
             if served is not None:
                 return await special.bind(self._plane, self._call(exchange, pods, served))
         known = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
-        if not self._routes.has_group(target.group) and target.group not in known:
+        is_ours = self._routes.has_group(target.group) or target.group in known
+        if not is_ours or self._routes.is_custom(target.group):
             return answers.NOT_FOUND_PAGE
         raise refusals.no_such_path()
 

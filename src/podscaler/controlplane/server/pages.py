@@ -127,6 +127,8 @@ class Pages:
         versions = self._discovery.versions(group)
         if not versions:
             return answers.NOT_FOUND_PAGE
+        if version not in versions and self._routes.is_custom(group):
+            return answers.NOT_FOUND_PAGE
         if version not in versions:
             raise refusals.no_such_path()
         _check_get(request)

@@ -7,11 +7,11 @@ the storage version like any body.
 Source: the API server's patch handler and its refusals (golden update-hpa.jsonl).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from podscaler.api import field as fields
-from podscaler.api import decoding, json_text
+from podscaler.api import json_text
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.resources import Object, Version
 from podscaler.controlplane import refusals as object_refusals
@@ -92,7 +92,7 @@ class Patching:
         patched = self.patch.applied(obj, self.expected.message)
         kind = self._kind(patched)
         try:
-            decoded = decoding.decode_value(patched, kind.message)
+            decoded = kind.decoded(patched)
         except DecodeError as error:
             raise self._refused(patched, str(error)) from None
         problems = (*self.patch.problems, *decoded.problems)
@@ -104,6 +104,8 @@ class Patching:
 
     def _kind(self, patched: Object) -> Kind:
         name, version = patched.get("kind"), patched.get("apiVersion")
+        if self.expected.decode is not None:
+            return replace(self.expected, api_version=str(version or ""), kind=str(name or ""))
         found = self.kinds.get((str(version), str(name)))
         if found is None or found.kind != self.expected.kind:
             raise self._refused(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
@@ -179,6 +181,8 @@ async def receive(call: Call) -> Patch:
         StatusError: 400, 408, 413, 415.
     """
     patch_type = TYPES.get(media_type(call.content_type))
+    if call.served.resource.is_custom and patch_type in (None, "strategic"):
+        raise refusals.unsupported_custom_patch()
     if patch_type is None:
         raise refusals.unsupported_patch()
     return parse(await bodies.read(call.request), patch_type)

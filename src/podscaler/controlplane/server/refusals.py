@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from podscaler.errors import StatusError
 
 BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+CUSTOM_PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
 
@@ -59,6 +60,20 @@ def unsupported_body() -> StatusError:
 def unsupported_patch() -> StatusError:
     """415: not one of the kinds of patches."""
     return StatusError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})
+
+
+def unsupported_custom_patch() -> StatusError:
+    """415: not one of the kinds of patches that custom resources have, of which strategic merge is none."""
+    accepted = ", ".join(CUSTOM_PATCHES)
+    text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return StatusError(text, code=415, reason="UnsupportedMediaType")
+
+
+def ending(group: str, plural: str) -> StatusError:
+    """405: the definition of a custom resource is being deleted, and nothing new is created."""
+    text = "create not allowed while custom resource definition is terminating"
+    details = {"group": group, "kind": plural}
+    return StatusError(text, code=405, reason="MethodNotAllowed", details=details)
 
 
 def too_large(limit_bytes: int) -> StatusError:

@@ -6,10 +6,11 @@ subresources that only one kind has.
 Source: the API server's installer: collections, objects, `status`, `scale`; cluster-wide lists of namespaced kinds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from podscaler.api import schema
+from podscaler.api.custom.version_order import sort_key
 from podscaler.api.resources import Resource, Version
 from podscaler.controlplane.server.paths import ResourcePath
 
@@ -111,8 +112,10 @@ class Routes:
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.generation = 0
         self._groups: dict[str, dict[str, dict[str, Served]]] = {}
+        self._custom: dict[str, Sequence[Resource]] = {}
         for resource in resources:
             self.add(resource)
+        self._own_groups = frozenset(self._groups)
 
     def add(self, resource: Resource) -> None:
         """Serve one more resource, in all its versions; versions of a group stay in the order in which they came."""
@@ -120,6 +123,32 @@ class Routes:
         versions = self._groups.setdefault(resource.group, {})
         for version in resource.versions:
             versions.setdefault(version.version, {})[resource.plural] = _served(resource, version)
+
+    def serve(self, definition: str, resources: Sequence[Resource]) -> None:
+        """Serve the resources of a CustomResourceDefinition (by its name) in place of those that it had; maybe none."""
+        self.generation += 1
+        for resource in self._custom.pop(definition, ()):
+            self._drop(resource)
+        for resource in resources:
+            self.add(resource)
+            if resource.group not in self._own_groups:
+                versions = self._groups[resource.group]
+                self._groups[resource.group] = {name: versions[name] for name in sorted(versions, key=sort_key)}
+        if resources:
+            self._custom[definition] = resources
+
+    def _drop(self, resource: Resource) -> None:
+        versions = self._groups[resource.group]
+        for version in resource.versions:
+            del versions[version.version][resource.plural]
+            if not versions[version.version]:
+                del versions[version.version]
+        if not versions:
+            del self._groups[resource.group]
+
+    def is_custom(self, group: str) -> bool:
+        """Whether CustomResourceDefinitions made the group."""
+        return group in self._groups and group not in self._own_groups
 
     def find(self, path: ResourcePath) -> Served | None:
         """What the path leads to, None where nothing of that name is served in that group and version."""

@@ -37,14 +37,14 @@ class Shaper:
     """Makes bodies of answers out of entries; remembers the last thousand that had to be converted."""
 
     def __init__(self) -> None:
-        self._memo: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
+        self._memo: OrderedDict[tuple[Served, bytes], bytes] = OrderedDict()
         self._protobuf = protobuf_forms.Memo()
 
     def body(self, served: Served, entry: Entry) -> bytes:
         """The object as JSON in the version served."""
         if served.is_storage_version and served.version.from_storage is SAME:
             return entry.body
-        key = (served.api_version, entry.body)
+        key = (served, entry.body)
         known = self._memo.get(key)
         if known is None:
             known = self._memo[key] = encoded(served, entry.decode())

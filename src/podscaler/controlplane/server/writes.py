@@ -26,6 +26,7 @@ async def create(plane: Plane, call: Call) -> Answer:
     stored = to_storage(call.served.version, received.obj)
     author = authors.of(call, options)
     entry = await plane.objects.create(call.key, stored, dry_run=options.dry_run, author=author)
+    call.warn(entry, None)
     return await rendering.one(plane, call, entry, status=201)
 
 
@@ -43,7 +44,14 @@ async def replace(plane: Plane, call: Call) -> Answer:
     names.check_name(received.obj, path.name)
     wanted = to_storage(call.served.version, received.obj)
     update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, authors.of(call, options))
-    entry = await plane.objects.update(call.key, path.namespace, path.name, lambda _stored: wanted, options=update)
+    before: Object = {}
+
+    def change(stored: Object) -> Object:
+        before.update(stored)
+        return wanted
+
+    entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
+    call.warn(entry, before)
     return await rendering.one(plane, call, entry)
 
 

@@ -1,0 +1,194 @@
+"""CustomResourceDefinitions come true: the one owner of "a definition is stored, so its kind is served".
+
+The API server makes one `CustomKinds` and runs it; nothing else needs to (`up --api-only` has custom resources, too).
+What a definition goes through:
+
+| the definition                             | what happens                                                         |
+|--------------------------------------------|----------------------------------------------------------------------|
+| is stored, its names are free              | its kind is served, then it is Established                           |
+| is stored, somebody else has its names     | NamesAccepted is False, and it is not served until they are free     |
+| is changed                                 | its kind is served as it says now; names that clash stay as they were|
+| is being deleted                           | nothing new is created, all its objects are deleted, then it goes    |
+| is gone                                    | its kind is not served any more                                      |
+
+Invariants: what is Established is served; a kind is known to `Objects` before it has a path, and loses its path first.
+
+Source: the API documentation of CustomResourceDefinition; upstream's naming, establishing and finalizing controllers.
+Differs: there is no delay before a kind is established, as there is only one server.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from podscaler.api.custom import records
+from podscaler.api.custom.records import Records
+from podscaler.api.kinds import crd_conditions
+from podscaler.api.kinds.customresourcedefinition import FINALIZER, KEY
+from podscaler.api.resources import Object, Resource
+from podscaler.clock import Clock, rfc3339
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.options import DeleteOptions
+from podscaler.controlplane.registry import Change
+from podscaler.controlplane.workloads.loop import ControlLoop, Watched
+
+AT_ONCE = 2
+LOOK_AGAIN_S = 0.5
+"""How often it is looked whether finalizers still keep objects of a definition that goes."""
+
+
+class Paths(Protocol):
+    """Where kinds become reachable: the routes of the API server."""
+
+    def serve(self, definition: str, resources: Sequence[Resource]) -> None:
+        """Serve the resources of a definition in place of those that it had; maybe none."""
+        ...
+
+
+class CustomKinds:
+    """See the module. It is the reconciler of a `loop.ControlLoop`, its keys are names of definitions.
+
+    Args:
+        objects: where definitions and their objects are.
+        paths: where kinds become reachable.
+        clock: for transitions of conditions.
+    """
+
+    name = "custom-resource-definitions"
+    RESOURCE_KEY = KEY
+    """Of definitions: a server that does not serve them has no custom resources."""
+
+    def __init__(self, objects: Objects, paths: Paths, clock: Clock) -> None:
+        self._objects = objects
+        self._registry = LocalRegistry(objects)
+        self._paths = paths
+        self._clock = clock
+        self._served: dict[str, Records] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever a kind comes or goes."""
+        self._listeners.append(listener)
+
+    def load(self) -> None:
+        """Serve what the stored definitions say, before anybody asks."""
+        for crd in self._registry.list(KEY):
+            self._serve(crd)
+
+    async def run(self) -> None:
+        """Follow the definitions until cancelled."""
+        await ControlLoop(self, self._registry, self._clock, workers=AT_ONCE).run()
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """Definitions."""
+        return [Watched(KEY, self._of_definition)]
+
+    def prime(self) -> Iterable[str]:
+        """All there are, and those that are served although they are gone."""
+        return {*self._served, *(crd["metadata"]["name"] for crd in self._registry.list(KEY))}
+
+    async def sync(self, key: str) -> float | None:
+        """Do what the definition asks for; see the module."""
+        crd = self._registry.find(KEY, "", key)
+        if crd is None:
+            self._withdraw(key)
+            return None
+        if "deletionTimestamp" in crd["metadata"]:
+            return await self._end(crd)
+        await self._settle(key)
+        return None
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""
+
+    def _of_definition(self, change: Change) -> Iterable[str]:
+        """The definition itself; with it those that may want a name that it no longer has."""
+        yield change.object["metadata"]["name"]
+        if change.type != "ADDED":
+            group = change.object["spec"]["group"]
+            yield from (crd["metadata"]["name"] for crd in self._of_group(group) if not _has_its_names(crd))
+
+    def _of_group(self, group: str) -> list[Object]:
+        return [crd for crd in self._registry.list(KEY) if crd["spec"]["group"] == group]
+
+    async def _settle(self, name: str) -> None:
+        """Give it its names and serve it; only then it is said to be established."""
+        crd = self._settled(self._registry.get(KEY, "", name))
+        self._serve(crd)
+        if crd["status"] != (self._registry.get(KEY, "", name).get("status") or {}):
+            await self._registry.mutate(KEY, "", name, self._settle_in_place, subresource="status")
+
+    def _settled(self, crd: Object) -> Object:
+        self._settle_in_place(crd)
+        return crd
+
+    def _settle_in_place(self, crd: Object) -> None:
+        others = [
+            one for one in self._of_group(crd["spec"]["group"]) if one["metadata"]["uid"] != crd["metadata"]["uid"]
+        ]
+        crd_conditions.settle(crd, crd_conditions.taken(others), rfc3339(self._clock.now_ns()))
+
+    def _serve(self, crd: Object) -> None:
+        """Serve what a definition says, if it may be served."""
+        if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_its_names(crd)):
+            return
+        name = crd["metadata"]["name"]
+        before, now = self._served.get(name), records.of(crd)
+        if "deletionTimestamp" in crd["metadata"]:
+            now = _ending(now)
+        self._served[name] = now
+        for record in (now.stored, *now.faces):
+            self._objects.serve(record)
+        self._paths.serve(name, now.served)
+        for record in before.faces if before else ():
+            if record.key not in {one.key for one in now.faces}:
+                self._objects.withdraw(record.key)
+        if before is None:
+            self._tell()
+
+    def _withdraw(self, name: str) -> None:
+        gone = self._served.pop(name, None)
+        if gone is None:
+            return
+        self._paths.serve(name, ())
+        for record in (*gone.faces, gone.stored):
+            self._objects.withdraw(record.key)
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    async def _end(self, crd: Object) -> float | None:
+        """Delete all objects, then let the definition go."""
+        name = crd["metadata"]["name"]
+        if FINALIZER not in (crd["metadata"].get("finalizers") or ()):
+            return None
+        key = records.storage_key(crd)
+        self._serve(crd)
+        if name in self._served:
+            await self._registry.mutate(KEY, "", name, self._mark_deleting, subresource="status")
+            await self._objects.delete_collection(key, "", options=DeleteOptions(propagation="Background"))
+            if self._registry.list(key):
+                return LOOK_AGAIN_S
+        await self._registry.mutate(KEY, "", name, _release)
+        return None
+
+    def _mark_deleting(self, crd: Object) -> None:
+        crd_conditions.mark_deleting(crd, rfc3339(self._clock.now_ns()))
+
+
+def _release(crd: Object) -> None:
+    finalizers = crd["metadata"].get("finalizers") or []
+    crd["metadata"]["finalizers"] = [one for one in finalizers if one != FINALIZER]
+
+
+def _has_its_names(crd: Object) -> bool:
+    return crd_conditions.is_true(crd, crd_conditions.NAMES_ACCEPTED)
+
+
+def _ending(found: Records) -> Records:
+    """The same records, of which nothing new can be created."""
+    faces = tuple(replace(face, is_ending=True) for face in found.faces)
+    return replace(found, stored=replace(found.stored, is_ending=True), faces=faces)
