@@ -158,7 +158,6 @@ class ApiServer:
         self._background: asyncio.Task[None] | None = None
         self._clock = clock
         self._discovery = discovery
-        self._clock = clock
         self._audit_log = neighbours.audit_log
         self._tls = tls
         self._runner: web.ServerRunner | None = None

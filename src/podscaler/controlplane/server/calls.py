@@ -23,7 +23,6 @@ from podscaler.controlplane.server.queries import Query
 from podscaler.controlplane.server.routes import Served
 from podscaler.controlplane.server.shapes import Shaper
 
-
 SILENT = Strategy().warnings
 """The warnings of kinds that have none to give."""
 
