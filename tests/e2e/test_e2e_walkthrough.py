@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from kubectl_terminal import Terminal
 from up_process import Up, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
@@ -76,6 +77,29 @@ def load(url: str) -> Iterator[list[str]]:
         thread.join()
 
 
+@contextmanager
+def load_generator(up: Up) -> Iterator[None]:
+    """The load of the documentation's walkthrough, to the letter, ended as the documentation says: by Ctrl-C."""
+    command = "while sleep 0.01; do wget -q -O- http://php-apache; done"
+    options = ["--rm", "--image=busybox:1.28", "--restart=Never", "--", "/bin/sh", "-c", command]
+    terminal = Terminal(up, "run", "-i", "--tty", "load-generator", *options)
+    try:
+        terminal.until("OK!")
+        with terminal.shown_meanwhile():
+            yield
+    finally:
+        terminal.type("\x03")
+        terminal.end()
+
+
+def names_lead_to_services(up: Up) -> bool:
+    """Whether a pod of this machine finds Services by name, at the ports of their manifests."""
+    up.kubectl("run", "looks-around", "--image=busybox", "--restart=Never", "--", "cat", "/etc/resolv.conf")
+    log = eventually(lambda: up.run_kubectl("logs", "looks-around").stdout)
+    up.kubectl("delete", "pod", "looks-around", "--now")
+    return "nameserver 127." in log
+
+
 def replicas(up: Up) -> int:
     """What the Deployment is asked to have."""
     return int(up.kubectl("get", "deployment", "php-apache", "-o", "jsonpath={.spec.replicas}"))
@@ -123,6 +147,20 @@ def test_the_walkthrough(up: Up) -> None:
     up.kubectl("delete", "-f", "-", stdin=PHP_APACHE)
     gone = ["get", "pods", "-l", "run=php-apache", "-o", "name"]
     eventually(lambda: up.kubectl(*gone), until=lambda text: text == "", timeout_s=60)
+
+
+def test_the_documented_load(up: Up) -> None:
+    """`kubectl run -i --tty load-generator --rm ...` makes the replicas rise; Ctrl-C ends it and removes the pod."""
+    if not names_lead_to_services(up):
+        pytest.skip("this machine does not allow private mounts, or port 53")
+    up.kubectl("apply", "-f", "-", stdin=PHP_APACHE)
+    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=30s")
+    up.kubectl("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=10")
+    with load_generator(up):
+        eventually(lambda: replicas(up), until=lambda n: n > 1, timeout_s=60, every_s=1)
+    assert up.find("/api/v1/namespaces/default/pods/load-generator") is None
+    up.kubectl("delete", "hpa", "php-apache")
+    up.kubectl("delete", "-f", "-", stdin=PHP_APACHE)
 
 
 def test_get_with_watch_follows_changes(up: Up) -> None:

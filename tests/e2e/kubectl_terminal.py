@@ -1,0 +1,73 @@
+"""kubectl on a terminal, as a person uses it."""
+
+import os
+import pty
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from up_process import KUBECTL, Up
+
+
+class Terminal:
+    """kubectl on a terminal that the test types on."""
+
+    def __init__(self, up: Up, *args: str, columns: int = 100, rows: int = 40) -> None:
+        assert KUBECTL is not None
+        self.shown = b""
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            os.environ["KUBECONFIG"] = str(up.kubeconfig)
+            subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], check=False)
+            os.execv(KUBECTL, [KUBECTL, *args])
+
+    def type(self, text: str) -> None:
+        """Type it."""
+        os.write(self._master, text.encode())
+
+    def until(self, text: str, timeout_s: float = 30) -> str:
+        """What is shown once `text` is."""
+        deadline_s = time.monotonic() + timeout_s
+        while text.encode() not in self.shown:
+            assert time.monotonic() < deadline_s, self.shown
+            assert self._read(), self.shown
+        return self.shown.decode()
+
+    @contextmanager
+    def shown_meanwhile(self) -> Iterator[None]:
+        """Keep reading what is shown while the test does something else: nobody else empties the terminal."""
+        is_over = threading.Event()
+
+        def read() -> None:
+            while not is_over.is_set() and self._read():
+                continue
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            reader.join()
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], 1)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:
+            return False
+        self.shown += data
+        return bool(data)
+
+    def end(self) -> int:
+        """Its exit status, once it has ended."""
+        while self._read():
+            continue
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._master)
+        return os.waitstatus_to_exitcode(status)

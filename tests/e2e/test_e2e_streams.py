@@ -1,0 +1,276 @@
+"""exec, attach, cp, port-forward and `run -i --tty` with this machine's kubectl, and the official Python client."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubectl_terminal import Terminal
+from up_process import KUBECTL, Up, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
+
+FILE_BYTES = 5 << 20
+PYTHON_CLIENT = Path(__file__).with_name("python_client_streams.py")
+
+
+def pod(name: str, *containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A pod that is not started again."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"restartPolicy": "Never", "containers": list(containers), "terminationGracePeriodSeconds": 1, **spec},
+    }
+
+
+def container(script: str, name: str = "c", **more: Any) -> dict[str, Any]:
+    """A container that runs a shell script."""
+    return {"name": name, "image": "busybox", "command": ["/bin/sh", "-c", script], **more}
+
+
+def run(up: Up, manifest: dict[str, Any]) -> str:
+    """Create a pod and wait until it runs; its name."""
+    name: str = up.create("/api/v1/namespaces/default/pods", manifest)["metadata"]["name"]
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    eventually(lambda: up.get(path)["status"].get("phase"), until=lambda phase: phase == "Running")
+    return name
+
+
+def run_web(up: Up, name: str) -> str:
+    """Create a pod with the web server of the walkthrough and wait until that listens; its name."""
+    run(up, pod(name, {"name": "web", "image": "registry.k8s.io/hpa-example"}))
+    eventually(lambda: up.kubectl("logs", name), until=lambda text: "listening on" in text)
+    return name
+
+
+@pytest.fixture(scope="module")
+def sleeper(up: Up) -> str:
+    """A pod with one container that does nothing."""
+    return run(up, pod("sleeper", container("sleep 1000")))
+
+
+@contextmanager
+def forwarding(up: Up, target: str, port: int) -> Iterator[int]:
+    """A local port that kubectl forwards."""
+    assert KUBECTL is not None
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        local = probe.getsockname()[1]
+    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "port-forward", target, f"{local}:{port}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    try:
+        assert "Forwarding from" in process.stdout.readline()
+        yield local
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_exit_codes_and_streams(up: Up, sleeper: str) -> None:
+    """Standard output and error are apart, and kubectl ends with the command's exit status."""
+    done = up.run_kubectl("exec", sleeper, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\ncommand terminated with exit code 3\n", 3)
+    assert up.kubectl("exec", sleeper, "--", "true") == ""
+
+
+def test_exec_sees_what_the_container_sees(up: Up) -> None:
+    """A command has the container's environment, folder and mounts."""
+    manifest = pod(
+        "surrounded",
+        container(
+            "sleep 1000",
+            env=[{"name": "GREETING", "value": "hello"}],
+            volumeMounts=[{"name": "v", "mountPath": "/only-here"}],
+            workingDir="/only-here",
+        ),
+        volumes=[{"name": "v", "emptyDir": {}}],
+    )
+    name = run(up, manifest)
+    assert (
+        up.kubectl("exec", name, "--", "sh", "-c", "echo $GREETING $HOSTNAME; pwd") == "hello surrounded\n/only-here\n"
+    )
+    assert not Path("/only-here").exists()
+
+
+def test_failures_of_exec(up: Up, sleeper: str) -> None:
+    """What cannot be run is told in kubectl's usual words."""
+    done = up.run_kubectl("exec", sleeper, "--", "no-such-program")
+    assert done.stderr == (
+        "error: Internal error occurred: Internal error occurred: error executing command in container: "
+        'exec: "no-such-program": executable file not found in $PATH\n'
+    )
+    run(up, pod("waiting", container("sleep 1000"), container("exit 0", name="done")))
+    path = "/api/v1/namespaces/default/pods/waiting"
+    eventually(
+        lambda: [list(one["state"]) for one in up.get(path)["status"]["containerStatuses"]],
+        until=lambda states: ["terminated"] in states,
+    )
+    done = up.run_kubectl("exec", "waiting", "-c", "done", "--", "true")
+    assert 'unable to upgrade connection: container not found ("done")' in done.stderr
+
+
+def test_large_input_comes_back(up: Up, sleeper: str, tmp_path: Path) -> None:
+    """5 MiB through a command and back are the same byte for byte."""
+    content = os.urandom(FILE_BYTES)
+    assert KUBECTL is not None
+    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "exec", "-i", sleeper, "--", "cat"]
+    done = subprocess.run(command, input=content, capture_output=True, timeout=60, check=True)
+    assert done.stdout == content
+
+
+def test_cp_both_ways(up: Up, sleeper: str, tmp_path: Path) -> None:
+    """`kubectl cp` brings a file into a pod and back."""
+    content = os.urandom(FILE_BYTES)
+    (tmp_path / "sent").write_bytes(content)
+    there = tmp_path / "there"
+    up.kubectl("cp", str(tmp_path / "sent"), f"{sleeper}:{there}")
+    up.kubectl("cp", f"{sleeper}:{there}", str(tmp_path / "back"))
+    assert (there.read_bytes(), (tmp_path / "back").read_bytes()) == (content, content)
+
+
+def test_exec_on_a_terminal(up: Up, sleeper: str) -> None:
+    """`exec -it` gives the command a terminal of the client's size; Ctrl-C reaches the command, not kubectl."""
+    terminal = Terminal(up, "exec", "-it", sleeper, "--", "sh", columns=77, rows=33)
+    terminal.type("stty size; tty; echo TERM=$TERM\n")
+    shown = terminal.until("TERM=xterm")
+    assert "33 77" in shown
+    assert "/dev/pts/" in shown
+    terminal.type("sleep 100; echo inter''rupted\n")
+    time.sleep(0.5)
+    terminal.type("\x03")
+    terminal.type("echo wh''ole\n")
+    terminal.until("whole")
+    terminal.type("exit 5\n")
+    assert terminal.end() == 5
+
+
+def test_command_dies_with_its_client(up: Up, sleeper: str) -> None:
+    """When the client is killed the command's whole process group is."""
+    assert KUBECTL is not None
+    mark = "31337"
+    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "exec", sleeper, "--", "sh", "-c", f"sleep {mark} & wait"]
+    process = subprocess.Popen(command)
+    count = ["exec", sleeper, "--", "sh", "-c", f"pgrep -fc '^sleep {mark}' || true"]
+    eventually(lambda: up.kubectl(*count).strip(), until=lambda text: text == "1")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    eventually(lambda: up.kubectl(*count).strip(), until=lambda text: text == "0")
+
+
+def test_attach_reads_and_writes(up: Up) -> None:
+    """An attached client sees what the container prints and gives it input; the log has it too."""
+    name = run(up, pod("reader", container("while read x; do echo got $x; done", stdin=True)))
+    assert KUBECTL is not None
+    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "attach", "-i", name]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    time.sleep(1)
+    process.stdin.write("one\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "got one\n"
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+    eventually(lambda: up.kubectl("logs", name), until=lambda text: text == "got one\n")
+    assert up.get(f"/api/v1/namespaces/default/pods/{name}")["status"]["phase"] == "Running"
+
+
+def test_run_with_input(up: Up) -> None:
+    """`kubectl run -i --rm` gives a container its input, whose end it sees, and shows what it printed."""
+    done = up.run_kubectl("run", "-i", "--rm", "cat", "--image=busybox", "--restart=Never", "--", "cat", stdin="text\n")
+    assert done.returncode == 0, done
+    assert done.stdout.startswith("text\n")
+    assert up.find("/api/v1/namespaces/default/pods/cat") is None
+
+
+def test_run_on_a_terminal(up: Up) -> None:
+    """`kubectl run -i --tty --rm` is a shell on a terminal whose exit status is kubectl's; the pod is gone then."""
+    options = ["--rm", "--image=busybox", "--restart=Never", "--", "/bin/sh"]
+    terminal = Terminal(up, "run", "-i", "--tty", "shell", *options)
+    terminal.until("try pressing enter")
+    terminal.type("echo he''llo; exit 4\n")
+    terminal.until("hello")
+    assert terminal.end() == 4
+    assert 'pod "shell" deleted' in terminal.shown.decode()
+    assert up.find("/api/v1/namespaces/default/pods/shell") is None
+
+
+def test_port_forward_in_parallel(up: Up) -> None:
+    """50 connections at once through one `kubectl port-forward` are all answered."""
+    name = run_web(up, "web")
+    with forwarding(up, f"pod/{name}", 80) as port:
+
+        def ask(_: int) -> str:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+                text: str = answer.read().decode()
+                return text
+
+        with ThreadPoolExecutor(50) as pool:
+            assert list(pool.map(ask, range(50))) == ["OK!"] * 50
+
+
+def test_names_inside_pods(up: Up) -> None:
+    """A Service's name, short and long, and a pod's of a headless Service lead to their addresses."""
+    if not conditions(up).get("PrivateMounts"):
+        pytest.skip("this machine does not allow private mounts")
+    selector = {"selector": {"app": "named"}, "ports": [{"port": 8080, "name": "http"}]}
+    services = "/api/v1/namespaces/default/services"
+    up.create(services, {"metadata": {"name": "named"}, "spec": selector})
+    up.create(services, {"metadata": {"name": "headless"}, "spec": {**selector, "clusterIP": "None"}})
+    name = run(up, pod("named", container("sleep 1000"), hostname="web-0", subdomain="headless"))
+    address = up.get(f"{services}/named")["spec"]["clusterIP"]
+    if "nameserver 127." not in up.kubectl("exec", name, "--", "cat", "/etc/resolv.conf"):
+        pytest.skip("port 53 is not ours on this machine")
+
+    def found(host: str) -> str:
+        return up.run_kubectl("exec", name, "--", "getent", "ahostsv4", host).stdout.partition(" ")[0]
+
+    assert found("named") == found("named.default") == found("named.default.svc.cluster.local") == address
+    pod_ip = up.get(f"/api/v1/namespaces/default/pods/{name}")["status"]["podIP"]
+    eventually(lambda: found("web-0.headless"), until=lambda text: text == pod_ip)
+    assert found("no-such-service") == ""
+
+
+def conditions(up: Up) -> dict[str, bool]:
+    """The node's conditions."""
+    (node,) = up.get("/api/v1/nodes")["items"]
+    return {one["type"]: one["status"] == "True" for one in node["status"]["conditions"]}
+
+
+def test_commands_count_as_usage(up: Up) -> None:
+    """What a command burns is the container's usage."""
+    name = run(up, pod("burning", container("sleep 1000")))
+    assert KUBECTL is not None
+    burn = ["exec", name, "--", "timeout", "30", "sh", "-c", "while :; do :; done"]
+    process = subprocess.Popen([KUBECTL, f"--kubeconfig={up.kubeconfig}", *burn])
+    try:
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/{name}"
+
+        def cpu_milli() -> int:
+            found = up.find(path)
+            return int(found["containers"][0]["usage"]["cpu"].removesuffix("n")) // 1_000_000 if found else 0
+
+        eventually(cpu_milli, until=lambda used: used > 100)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_python_client(up: Up, sleeper: str) -> None:
+    """The official Python client runs commands with input and output, and forwards a port."""
+    command = [sys.executable, str(PYTHON_CLIENT), str(up.kubeconfig), sleeper, run_web(up, "py-web")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "['got this\\n', 'oh\\n', 3]\n[b'OK!', None]\n", done.stderr
