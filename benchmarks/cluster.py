@@ -59,7 +59,7 @@ def cases(count: int) -> dict[str, Case]:
         "react": Case(f"{count:,}, reacting", one, (REACTING,), is_live=False, stepped=60),
         "stock": Case(f"{count:,}, default settings", one, (BUILT_IN_STOCK, OURS), window_s=60.0),
         "latency": Case(f"{count:,}, metrics take 200 ms", one, ALL, delay_s=0.2),
-        "saturated": Case(f"{count:,}, 1 s asked, changing", one, ALL, period_s=1.0, window_s=32.0),
+        "saturated": Case(f"{count:,}, 1 s asked, changing", one, ALL, period_s=1.0, window_s=15.0),
         "saturated-quiet": Case(
             f"{count:,}, 1 s asked, not changing", one, ALL, period_s=1.0, window_s=15.0, is_live=False
         ),

@@ -100,13 +100,17 @@ NAMESPACE = Flag("namespace", parse_namespace)
 
 
 class Option(NamedTuple):
-    """A flag: its name, type, default (None: depends, as the help says) and help; given again, `is_list` adds to it."""
+    """A flag: its name, type, default (None: depends, as the help says) and help.
+
+    Given again, a flag that `is_list` is added to; one that `is_switch` takes no value.
+    """
 
     name: str
     kind: click.ParamType[Any]
     default: str | None
     text: str
     is_list: bool = False
+    is_switch: bool = False
 
 
 OPTIONS = (
@@ -136,6 +140,19 @@ OPTIONS = (
         f'where recommendations and scale events are kept: "{CLUSTER}" (past a restart) or "{MEMORY}" (as upstream)',
     ),
     Option("history-namespace", NAMESPACE, "kube-system", "of the ConfigMaps that keep them"),
+    Option(
+        "status-period",
+        DURATION,
+        "0s",
+        "how often, at most, a status is written in which only values of metrics changed; 0: at every change",
+    ),
+    Option(
+        "react-to-changes",
+        click.BOOL,
+        None,
+        "look at the usage of pods every second, and at autoscalers whose load moved before their turn",
+        is_switch=True,
+    ),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
     Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
     Option(
@@ -160,6 +177,7 @@ def controller_options(command: F) -> F:
             default=() if each.is_list else each.default,
             show_default=bool(each.default),
             multiple=each.is_list,
+            is_flag=each.is_switch,
             help=each.text,
         )
         command = option(command)
@@ -179,6 +197,8 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         period_ns = SYNC_PERIODS_NS[value["algorithm"]]
     if period_ns <= 0:
         raise UsageError(f"{SYNC_PERIOD} must be greater than 0, but got {duration.text(period_ns)}")
+    if value["status-period"] < 0:
+        raise UsageError(f"status-period must not be negative, but got {duration.text(value['status-period'])}")
     return Settings(
         concurrent_syncs=value[CONCURRENT],
         sync_period_ns=period_ns,
@@ -192,4 +212,6 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         upscale_delay_ns=value[f"{PREFIX}upscale-delay"],
         downscale_delay_ns=value[f"{PREFIX}downscale-delay"],
         history_namespace=value["history-namespace"] if value["history"] == CLUSTER else None,
+        status_period_ns=value["status-period"],
+        reacts=bool(value["react-to-changes"]),
     )

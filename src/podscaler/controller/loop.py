@@ -26,6 +26,7 @@ from podscaler.controller import following, gates
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
 from podscaler.controller.queue import MeteredQueue
+from podscaler.controller.reacting import Reactor
 from podscaler.controller.reconcile import Reconciler
 from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
@@ -88,6 +89,7 @@ class Controller:
         self._memory = Memory()
         self._queue = MeteredQueue(clock, self.telemetry.queue)
         self._reconciler = Reconciler(self._around, self._memory, self._pods, settings)
+        self._reactor = Reactor(self._around, self._memory, self._pods, settings)
         self._stopping = asyncio.Event()
         self._is_open = False
         self._syncs: set[asyncio.Task[None]] = set()
@@ -124,6 +126,8 @@ class Controller:
             if not self._stopping.is_set():
                 self._open()
                 background.append(self._background("the giving of turns", self._give_turns))
+                if self._settings.reacts:
+                    background.append(self._background("the look at changes", self._react))
                 await self._stopping.wait()
                 await self._first_of(self._wait_syncs(), self._clock.sleep(STOP_TIMEOUT_S))
             await self._first_of(self._around.recorder.flush(), self._clock.sleep(FLUSH_TIMEOUT_S))
@@ -188,6 +192,9 @@ class Controller:
     async def _wait_syncs(self) -> None:
         while self._syncs:
             await asyncio.wait(list(self._syncs))
+
+    async def _react(self) -> None:
+        await self._reactor.run(self._autoscalers, self._queue.add)
 
     async def _give_turns(self) -> None:
         while True:

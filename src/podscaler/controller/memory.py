@@ -30,6 +30,8 @@ class Memory:
         self._left_with: dict[Key, int] = {}
         self._registered: set[Key] = set()
         self._selectors = SelectorStore()
+        self._targets: dict[Key, Selector] = {}
+        self._reported_s: dict[Key, float] = {}
         self._errors: dict[Key, str] = {}
         self.versions = ConsistencyStore()
 
@@ -43,6 +45,8 @@ class Memory:
         """The autoscaler was deleted; its history stays until a sync finds it gone."""
         self._registered.discard(key)
         self._selectors.forget("/".join(key))
+        self._targets.pop(key, None)
+        self._reported_s.pop(key, None)
         self.versions.forget(key, uid)
 
     def is_registered(self, key: Key) -> bool:
@@ -81,8 +85,22 @@ class Memory:
 
     def keep_selector(self, key: Key, selector: Selector) -> None:
         """The selector of the autoscaler's target, if the autoscaler is still there."""
-        if key in self._registered:
+        if key in self._registered and self._targets.get(key) is not selector:
+            self._targets[key] = selector
             self._selectors.store("/".join(key), selector)
+
+    def find_selector(self, key: Key) -> Selector | None:
+        """The selector of the autoscaler's target; None where no sync has seen it."""
+        return self._targets.get(key)
+
+    def keep_report(self, key: Key, at_s: float) -> None:
+        """The status was written at that instant of the monotonic clock."""
+        if key in self._registered:
+            self._reported_s[key] = at_s
+
+    def find_report(self, key: Key) -> float | None:
+        """When we last wrote the status, by the monotonic clock; None where we have not."""
+        return self._reported_s.get(key)
 
     def neighbours(self, namespace: str) -> Namespace:
         """The selectors of the autoscalers of a namespace."""

@@ -25,7 +25,7 @@ from podscaler.core.decision import Action, Decision, Draft, ErrorKind
 from podscaler.core.history import History
 from podscaler.core.model import Scale
 from podscaler.errors import StatusError
-from podscaler.kube.cache import Cache, key_of
+from podscaler.kube.cache import Cache, Key, key_of
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class Reconciler:
         self._around = around
         self._memory = memory
         self._flags = settings.decision
+        self._status_period_s = settings.status_period_s
         self._observer = Observer(around, memory, pods, self._flags)
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
@@ -143,14 +144,23 @@ class Reconciler:
 
     async def _write_status(self, autoscaler: Autoscaler, decision: Decision) -> StatusError | None:
         """Write it if it says something new; why it was refused, if it was."""
-        if status.is_same(autoscaler.wire.status, decision.status):
+        key = key_of(autoscaler)
+        if status.is_same(autoscaler.wire.status, decision.status) or self._can_wait(key, autoscaler, decision):
             return None
         try:
             version = await self._around.writer.write_status(autoscaler.wire, decision.status)
         except StatusError as error:
             return error
-        self._memory.versions.wrote(key_of(autoscaler), autoscaler.metadata.uid, version)
+        self._memory.versions.wrote(key, autoscaler.metadata.uid, version)
+        self._memory.keep_report(key, self._around.clock.monotonic_s())
         return None
+
+    def _can_wait(self, key: Key, autoscaler: Autoscaler, decision: Decision) -> bool:
+        """Whether the status has nothing new but values of metrics, and was written less than `--status-period` ago."""
+        written_s = self._memory.find_report(key) if self._status_period_s else None
+        if written_s is None or self._around.clock.monotonic_s() - written_s >= self._status_period_s:
+            return False
+        return status.differs_in_values(autoscaler.wire.status, decision.status)
 
     def _record(self, subject: Subject, decision: Decision, *, follows_status: bool) -> None:
         for event in decision.events:

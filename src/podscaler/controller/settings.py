@@ -16,6 +16,7 @@ from podscaler.core import emulation
 from podscaler.core import settings as core_settings
 
 TURNS_PER_WORKER = 4
+REACTING_TICK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,9 @@ class Settings:
         downscale_delay_ns: `--horizontal-pod-autoscaler-downscale-delay`; None: as the algorithm does.
         emulate: `--emulate`, the version of Kubernetes whose arithmetic applies.
         history_namespace: where histories outlive the process; None: nowhere (`--history=memory`).
+        status_period_ns: `--status-period`, how often a status is written in which only values of metrics changed, at
+            most; 0: at every change, as upstream.
+        reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
     """
 
     concurrent_syncs: int = 5
@@ -49,6 +53,8 @@ class Settings:
     downscale_delay_ns: int | None = None
     emulate: str = emulation.V1_37.version
     history_namespace: str | None = "kube-system"
+    status_period_ns: int = 0
+    reacts: bool = False
 
     @property
     def turns(self) -> int:
@@ -57,8 +63,17 @@ class Settings:
 
     @property
     def tick_s(self) -> float:
-        """How old an answer about metrics may be that a sync is given, in seconds: a tenth of the period."""
-        return self.sync_period_s / 10
+        """How old an answer about metrics may be that a sync is given, in seconds: a tenth of the period.
+
+        Who reacts to changes looks every second, or more often.
+        """
+        tick_s = self.sync_period_s / 10
+        return min(tick_s, REACTING_TICK_S) if self.reacts else tick_s
+
+    @property
+    def status_period_s(self) -> float:
+        """How often a status is written in which only values of metrics changed, in seconds; 0: always."""
+        return self.status_period_ns / NANOSECONDS
 
     @property
     def sync_period_s(self) -> float:
@@ -79,7 +94,14 @@ class Settings:
             "feature-gates": str(self.gates),
             **self._older_flags,
             "history": "memory" if self.history_namespace is None else "cluster",
+            **self._own_flags,
         }
+
+    @property
+    def _own_flags(self) -> dict[str, Any]:
+        """Those that no release has and that are in use."""
+        period = {"status-period": duration.text(self.status_period_ns)} if self.status_period_ns else {}
+        return period | ({"react-to-changes": True} if self.reacts else {})
 
     @property
     def _older_flags(self) -> dict[str, str]:

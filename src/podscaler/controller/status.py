@@ -43,6 +43,25 @@ def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscale
     )
 
 
+def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
+    """Whether two statuses that are not the same differ in the values of metrics alone: same metrics, all else same."""
+    old, new = before.current_metrics or (), after.current_metrics or ()
+    return list(map(_subject, old)) == list(map(_subject, new)) and is_same(
+        msgspec.structs.replace(before, current_metrics=None), msgspec.structs.replace(after, current_metrics=None)
+    )
+
+
+def _subject(metric: Any) -> Any:
+    """What a metric's status is about: all of it but the values, by the order in which their names stand."""
+    parts = msgspec.to_builtins(metric)
+    return {
+        name: {each: value for each, value in part.items() if each != "current"} | {"has": sorted(part["current"])}
+        if isinstance(part, dict) and "current" in part
+        else part
+        for name, part in parts.items()
+    }
+
+
 def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool:
     before, after = before or (), after or ()
     return len(before) == len(after) and all(

@@ -1,0 +1,119 @@
+"""Autoscalers whose load has moved are looked at before their turn (`--react-to-changes`).
+
+The loop runs a Reactor beside the work. Rules:
+
+1. Every `interval_s` the resource metrics of each namespace with autoscalers are listed once; syncs that follow are
+   given the same list.
+2. An autoscaler is looked at early if the total usage of its target's pods, of a resource that it scales on, differs by
+   more than SHARE_OF_TOLERANCE of the tolerance from what it was when the autoscaler was looked at early last, or a
+   period ago. Totals, because a change of replicas alone moves averages and not totals.
+3. Custom and external metrics are not looked at between turns: asking for them is what a sync costs.
+
+It costs a list for each namespace and interval, and the syncs that it brings about. Differs: upstream only waits.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from podscaler.api import selectors
+from podscaler.api.metrics import PodMetrics, PodMetricsList
+from podscaler.controller.following import Autoscaler, CachedPod
+from podscaler.controller.memory import Memory
+from podscaler.controller.settings import Settings
+from podscaler.controller.surroundings import Surroundings
+from podscaler.core import samples
+from podscaler.core.metric_spec import ResourceMetric
+from podscaler.errors import StatusError
+from podscaler.kube.cache import Cache, Key, key_of
+
+log = logging.getLogger(__name__)
+
+SHARE_OF_TOLERANCE = 0.5
+
+Totals = tuple[int, ...]
+"""The usage of a target's pods, in thousandths, for each resource metric of its autoscaler."""
+
+
+class Reactor:
+    """See the module's rules.
+
+    Args:
+        around: where to ask.
+        memory: the selectors of targets.
+        pods: all pods.
+        settings: what the flags say.
+    """
+
+    def __init__(self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: Settings) -> None:
+        self._around = around
+        self._memory = memory
+        self._pods = pods
+        self._interval_s = settings.tick_s
+        self._period_s = settings.sync_period_s
+        self._share = settings.tolerance * SHARE_OF_TOLERANCE
+        self._rules = settings.decision.emulation
+        self._seen: dict[Key, tuple[float, Totals]] = {}
+
+    async def run(self, autoscalers: Cache[Autoscaler], sync: Callable[[Key], None]) -> None:
+        """Call `sync` with the keys whose load has moved, until cancelled."""
+        while True:
+            await self._around.clock.sleep(self._interval_s)
+            by_namespace: dict[str, list[Autoscaler]] = {}
+            for autoscaler in autoscalers:
+                if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
+                    by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
+            for namespace, those in by_namespace.items():
+                await self._look(namespace, those, sync)
+            self._forget_others({key_of(each) for those in by_namespace.values() for each in those})
+
+    async def _look(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
+        try:
+            listed = await self._around.metrics.resource_metrics(namespace, selectors.EVERYTHING)
+        except StatusError as error:
+            log.debug("changes of usage in %s cannot be noticed: %s", namespace, error)
+            return
+        by_name = {item.metadata.name: item for item in listed.items or ()}
+        for autoscaler in autoscalers:
+            if self._has_moved(autoscaler, by_name):
+                sync(key_of(autoscaler))
+
+    def _has_moved(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
+        """Whether a sync would see another load; it is remembered as seen then."""
+        key, now_s = key_of(autoscaler), self._around.clock.monotonic_s()
+        totals = self._totals(autoscaler, by_name)
+        if totals is None:
+            return False
+        before = self._seen.get(key)
+        if before is None or len(before[1]) != len(totals) or now_s - before[0] >= self._period_s:
+            self._seen[key] = (now_s, totals)
+            return before is not None and self._differ(before[1], totals)
+        if not self._differ(before[1], totals):
+            return False
+        self._seen[key] = (now_s, totals)
+        return True
+
+    def _differ(self, before: Totals, after: Totals) -> bool:
+        return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
+
+    def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
+        selector = self._memory.find_selector(key_of(autoscaler))
+        if selector is None:
+            return None  # no sync has seen the target yet
+        pods = self._pods.select(autoscaler.metadata.namespace, selector)
+        items = tuple([by_name[pod.metadata.name] for pod in pods if pod.metadata.name in by_name])
+        try:
+            return tuple(self._total(PodMetricsList(items=items), metric) for metric in _resources(autoscaler))
+        except ValueError:
+            return None  # a number that is none is told by the sync
+
+    def _total(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
+        found = samples.of_resource(usage, metric.resource, metric.container, self._rules)
+        return sum(sample.value_milli for sample in found.samples.values())
+
+    def _forget_others(self, keys: set[Key]) -> None:
+        for key in self._seen.keys() - keys:
+            del self._seen[key]
+
+
+def _resources(autoscaler: Autoscaler) -> Iterable[ResourceMetric]:
+    return (metric for metric in autoscaler.spec.metrics if isinstance(metric, ResourceMetric))
