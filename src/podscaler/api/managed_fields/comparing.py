@@ -26,7 +26,6 @@ ABSENT = _Absent()
 _Nodes = tuple[Set | None, Set | None]
 """What of a value was written and what removed, as nodes; None for nothing."""
 _WRITTEN: _Nodes = (LEAF, None)
-_REMOVED: _Nodes = (None, LEAF)
 _NOTHING: _Nodes = (None, None)
 
 
@@ -56,12 +55,39 @@ def compare(old: Any, new: Any, kind: Type) -> Comparison:
 def _compare(old: Any, new: Any, kind: Type) -> _Nodes:
     """Two values that differ; a value whose shape changes is compared in both shapes."""
     if old is ABSENT:
-        return _in_shape(old, new, types.shape_of(kind, new))
+        return _whole(new, kind), None
+    if new is ABSENT:
+        return None, _whole(old, kind)
+    if kind.has_one_shape:
+        return _in_shape(old, new, kind)
     before, after = types.shape_of(kind, old), types.shape_of(kind, new)
-    if new is ABSENT or before == after:
+    if before == after:
         return _in_shape(old, new, before)
     one, other = _in_shape(old, new, before), _in_shape(old, new, after)
     return _both(one[0], other[0]), _both(one[1], other[1])
+
+
+def _whole(value: Any, kind: Type) -> Set:
+    """The node of a value that came or went, with all that is in it."""
+    if not value:
+        return LEAF
+    if isinstance(value, dict) and kind.map is not None and not kind.map.atomic:
+        return {SELF: LEAF, **_whole_map(value, kind.map)}
+    if isinstance(value, list) and kind.list is not None and not kind.list.atomic:
+        items = types.indexed(kind.list, value)
+        element = kind.list.element()
+        nodes = {step: _whole(each[0], element) if len(each) == 1 else LEAF for step, each in items.items()}
+        return {SELF: LEAF, **nodes}
+    return LEAF
+
+
+def _whole_map(value: dict[str, Any], kind: MapType) -> Set:
+    nodes: Set = {}
+    for name, item in value.items():
+        child = kind.child(name)
+        if child is not None:
+            nodes[f"f:{name}"] = _whole(item, child)
+    return nodes
 
 
 def _both(one: Set | None, other: Set | None) -> Set | None:
@@ -79,10 +105,6 @@ def _in_shape(old: Any, new: Any, kind: Type) -> _Nodes:
 
 
 def _leaf(old: Any, new: Any) -> _Nodes:
-    if old is ABSENT:
-        return _WRITTEN
-    if new is ABSENT:
-        return _REMOVED
     return _NOTHING if old == new else _WRITTEN
 
 
@@ -98,7 +120,7 @@ def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
         child = None if one == other else kind.child(name)
         if child is not None:
             _note(f"f:{name}", _compare(one, other, child), written, removed)
-    return _completed(old, new, written, removed)
+    return written or None, removed or None
 
 
 def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
@@ -112,7 +134,7 @@ def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
     for element in dict.fromkeys((*ones, *others)):
         found = _items(ones.get(element, []), others.get(element, []), kind.element())
         _note(element, found, written, removed)
-    return _completed(old, new, written, removed)
+    return written or None, removed or None
 
 
 def _items(ones: list[Any], others: list[Any], kind: Type) -> _Nodes:
@@ -133,12 +155,3 @@ def _note(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
         written[element] = nodes[0]
     if nodes[1] is not None:
         removed[element] = nodes[1]
-
-
-def _completed(old: Any, new: Any, written: Set, removed: Set) -> _Nodes:
-    """What was found in a map or list, with the path of the map or list itself where that came or went."""
-    if old is ABSENT:
-        return {SELF: LEAF, **written}, removed or None
-    if new is ABSENT:
-        return written or None, {SELF: LEAF, **removed}
-    return written or None, removed or None

@@ -53,10 +53,10 @@ def below(fields: Set, element: str) -> Set:
 
 
 def union(one: Set, other: Set) -> Set:
-    """What is in either set."""
-    if not one or one is other:
+    """What is in either set; `one` itself where that has all."""
+    if not one:
         return other
-    return joined(one, other) if other else one
+    return one if _covers(one, other) else joined(one, other)
 
 
 def joined(one: Set, other: Set) -> Set:
@@ -129,29 +129,36 @@ def _single(path: Sequence[str]) -> Set:
     return node
 
 
+def _covers(one: Set, other: Set) -> bool:
+    """Whether all below a node (or in a set) of `other` is in `one`, too."""
+    for element, node in other.items():
+        found = one.get(element)
+        if found is None or (is_member(node) and not is_member(found)) or not _covers(found, node):
+            return False
+    return True
+
+
 def _without(one: Set, other: Set) -> Set | None:
     """A node without another, None where nothing is left, `one` itself where all is."""
-    kept = {element: node for element, node in one.items() if element not in other or element == SELF}
-    changed = is_member(one) and is_member(other)
-    if changed:
-        kept.pop(SELF, None)
-    for element, node in one.items():
-        if element == SELF or element not in other:
-            continue
-        rest = _without(node, other[element])
-        changed = changed or rest is not node
-        if rest is not None:
-            kept[element] = rest
-    if not changed:
+    changed: dict[str, Set | None] = {}
+    for element, cut in other.items():
+        node = one.get(element)
+        if node is not None and element != SELF:
+            rest = _without(node, cut)
+            if rest is not node:
+                changed[element] = rest
+    drops = is_member(one) and is_member(other)
+    if not (changed or drops):
         return one
-    return _left(kept, member=is_member(one) and not is_member(other))
+    kept = {element: changed.get(element, node) for element, node in one.items() if element != SELF}
+    return _node({element: node for element, node in kept.items() if node is not None}, one, drops=drops)
 
 
-def _left(kept: Set, *, member: bool) -> Set | None:
-    """A node of what is left: without anything below it, it is there only as a member."""
-    if any(element != SELF for element in kept):
-        return kept
-    return LEAF if member else None
+def _node(kept: Set, one: Set, *, drops: bool) -> Set | None:
+    """The node of what is left of `one`, which is a member still unless it `drops`."""
+    if drops or not is_member(one):
+        return kept or None
+    return {SELF: LEAF, **kept} if kept else LEAF
 
 
 def _shared(one: Set, other: Set) -> Set:

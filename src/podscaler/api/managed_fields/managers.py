@@ -58,7 +58,7 @@ class Managed:
         fields: not empty.
         version: the apiVersion that the fields are fields of.
         time: of the last change, as RFC 3339 (UTC, whole seconds); empty where it is not known.
-        entry: as it is stored, None if this is new.
+        entry: as it is stored (its time may be older), None if the fields are new.
     """
 
     fields: Set
@@ -68,7 +68,11 @@ class Managed:
 
     def with_fields(self, fields: Set) -> "Managed":
         """The same with other fields."""
-        return self if fields is self.fields else replace(self, fields=fields, entry=None)
+        return self if fields is self.fields else Managed(fields, self.version, self.time)
+
+    def at(self, time: str) -> "Managed":
+        """The same, changed at another time."""
+        return Managed(self.fields, self.version, time, self.entry)
 
 
 Managers = dict[Manager, Managed]
@@ -127,8 +131,8 @@ def _order(manager: Manager, managed: Managed) -> tuple[str, str, str, str, str]
 
 
 def _entry(manager: Manager, managed: Managed) -> dict[str, Any]:
-    if managed.entry is not None and managed.entry.get("time", "") == managed.time:
-        return dict(managed.entry)
+    if managed.entry is not None:
+        return {**managed.entry, "time": managed.time} if managed.time else dict(managed.entry)
     entry: dict[str, Any] = {
         "manager": manager.name,
         "operation": manager.operation,

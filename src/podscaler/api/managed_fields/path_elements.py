@@ -11,6 +11,7 @@ Source: structured-merge-diff's fieldpath.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -33,6 +34,16 @@ def field(name: str) -> str:
 def keyed(keys: Mapping[str, Any]) -> str:
     """The step to an item of a list that is a map by `keys`."""
     return "k:" + _encode({name: keys[name] for name in sorted(keys)}).decode()
+
+
+def keyed_by(name: str, item: Any) -> str:
+    """The step to an item of a list that is a map by one key."""
+    return _keyed_by_text(name, item) if isinstance(item, str) else keyed({name: item})
+
+
+@lru_cache(maxsize=8192)
+def _keyed_by_text(name: str, item: str) -> str:
+    return keyed({name: item})
 
 
 def value(item: Any) -> str:

@@ -10,7 +10,7 @@ Source: structured-merge-diff's schema and typed packages.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from podscaler.api.managed_fields import path_elements
@@ -29,11 +29,17 @@ class Type:
     Attributes:
         scalar: of a scalar, empty where it may not be one.
         list, map: of a list, of a map or object; None where it may not be one.
+        has_one_shape: whether there is nothing to pick.
     """
 
     scalar: Scalar = ""
     list: "ListType | None" = None
     map: "MapType | None" = None
+    has_one_shape: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        shapes = (self.scalar != "") + (self.list is not None) + (self.map is not None)
+        object.__setattr__(self, "has_one_shape", shapes < 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +112,13 @@ FREE_OBJECT = map_of(_deduced)
 
 def shape_of(kind: Type, value: Any) -> Type:
     """The one shape of `kind` that a value has; `kind` itself where the value does not tell (null, a wrong shape)."""
+    if kind.has_one_shape or value is None:
+        return kind
     if isinstance(value, dict):
-        return Type(map=kind.map) if kind.map and (kind.list or kind.scalar) else kind
+        return Type(map=kind.map) if kind.map else kind
     if isinstance(value, list):
-        return Type(list=kind.list) if kind.list and (kind.map or kind.scalar) else kind
-    if value is not None and kind.scalar and (kind.map or kind.list):
-        return Type(scalar=kind.scalar)
-    return kind
+        return Type(list=kind.list) if kind.list else kind
+    return Type(scalar=kind.scalar) if kind.scalar else kind
 
 
 def item_element(kind: ListType, item: Any) -> str:
@@ -129,6 +135,8 @@ def _keyed_element(kind: ListType, item: Any) -> str:
         raise AtomError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
         raise AtomError("associative list with keys may not have non-map elements")
+    if len(kind.keys) == 1 and kind.keys[0] in item:
+        return path_elements.keyed_by(kind.keys[0], item[kind.keys[0]])
     defaults = dict(kind.defaults)
     keys = {name: item.get(name, defaults.get(name)) for name in kind.keys if name in item or name in defaults}
     if len(keys) < len(kind.keys):

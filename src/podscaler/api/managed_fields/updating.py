@@ -78,14 +78,25 @@ def updated(managers: Managers, old: Object, new: Object, writer: Writer, versio
         versions: of the kind.
     """
     changes = Changes(old, new, writer.version, versions)
-    after = taken_away(managers, changes)
-    own = changes.of(writer.version)
-    written = field_sets.difference(own.written, SERVERS_OWN) if own is not None else {}
-    if written:
-        before = after.get(writer.manager)
-        fields = field_sets.union(before.fields, written) if before is not None else written
-        after[writer.manager] = Managed(fields, writer.version, writer.now)
+    after = taken_away(managers, changes, but=writer.manager)
+    own = _own(after.pop(writer.manager, None), changes, writer)
+    if own is not None:
+        after[writer.manager] = own
     return capping.capped(after)
+
+
+def _own(before: Managed | None, changes: "Changes", writer: Writer) -> Managed | None:
+    """What the writer manages afterwards, None for nothing; its time is new if it wrote anything."""
+    found = changes.of(writer.version)
+    if found is None:
+        return before
+    written = field_sets.difference(found.written, SERVERS_OWN)
+    kept = before or Managed({}, writer.version)
+    fields = field_sets.union(field_sets.difference(kept.fields, found.removed), written)
+    if not fields:
+        return None
+    kept = kept.with_fields(fields)
+    return kept.at(writer.now) if written else kept
 
 
 class Changes:
