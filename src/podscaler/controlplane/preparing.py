@@ -17,7 +17,7 @@ from podscaler.controlplane.entries import Entry
 
 _OMITTED_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
 _KEPT_UNLESS_GIVEN = ("name", "namespace", "uid")
-_KEPT = ("creationTimestamp", "deletionTimestamp")
+_VERSION_MAX = 2**64 - 1
 
 
 def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
@@ -53,10 +53,11 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
     for name in _KEPT_UNLESS_GIVEN:
         if not metadata.get(name) and name in stored:
             metadata[name] = stored[name]
-    for name in _KEPT:
-        _carry(name, metadata, stored)
-    if "deletionGracePeriodSeconds" not in metadata:
-        _carry("deletionGracePeriodSeconds", metadata, stored)
+    _carry("creationTimestamp", metadata, stored)
+    if "deletionTimestamp" in stored:  # one that only the client has is a fault, and not overlooked
+        metadata["deletionTimestamp"] = stored["deletionTimestamp"]
+    if "deletionGracePeriodSeconds" in stored:
+        metadata.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
     _carry("generation", metadata, stored)
     counts = resource.strategy.has_generation and subresource not in resource.strategy.prepare_subresource_update
     if counts and _spec_differs(resource, new, old):
@@ -95,6 +96,8 @@ def check_version(resource: Resource, new: Object, stored: Entry) -> None:
         return
     if not (wanted.isascii() and wanted.isdigit()):
         raise refusals.unnamed_failure(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+    if int(wanted) > _VERSION_MAX:
+        raise refusals.unnamed_failure(f'strconv.ParseUint: parsing "{wanted}": value out of range')
     if int(wanted) != stored.revision:
         raise refusals.conflict(resource, stored.name)
 

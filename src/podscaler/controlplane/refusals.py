@@ -29,9 +29,9 @@ def not_found(resource: Resource, name: str) -> StatusError:
     return StatusError(message, code=404, reason="NotFound", details=_details(resource, name))
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
-    """409: there is an object of that name."""
-    message = f'{resource.key} "{name}" already exists'
+def already_exists(resource: Resource, name: str, *, is_going: bool = False) -> StatusError:
+    """409: there is an object of that name, which may be on its way out."""
+    message = f'{"object is being deleted: " if is_going else ""}{resource.key} "{name}" already exists'
     return StatusError(message, code=409, reason="AlreadyExists", details=_details(resource, name))
 
 

@@ -79,8 +79,10 @@ class Writer:
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
         self._refuse(resource, obj, preparing.new_faults(resource, obj))
         metadata = obj["metadata"]
-        if transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"]) is not None:
-            raise refusals.already_exists(self.named(resource), metadata["name"])
+        other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
+        if other is not None:
+            is_going = "deletionTimestamp" in other.decode()["metadata"]
+            raise refusals.already_exists(self.named(resource), metadata["name"], is_going=is_going)
         if give is not None:  # last of all: what is given to an object that is then refused would be lost
             give(obj)
         new = preparing.stored_form(self.named(resource), obj)

@@ -20,7 +20,7 @@ KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
     [
         pytest.param("", "merge", "invalid JSON patch", id="nothing"),
         pytest.param("{", "strategic", "invalid JSON patch", id="no JSON"),
-        pytest.param("null", "merge", "invalid JSON patch", id="null"),
+        pytest.param("null", "merge", "Invalid JSON Patch", id="null"),
         pytest.param(
             "[]",
             "merge",

@@ -136,7 +136,7 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
 @pytest.mark.parametrize(
     ("patch", "code", "text"),
     [
-        pytest.param({"$patch": "x"}, 500, "unknown patch type: x", id="an unknown directive"),
+        pytest.param({"$patch": "x"}, 500, "unknown patch type: x in map: map[$patch:x]", id="an unknown directive"),
         pytest.param(
             {"containers": [{"image": "1"}]},
             500,

@@ -47,7 +47,7 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
     found += owner_faults(meta.get("ownerReferences") or [], "metadata.ownerReferences")
     finalizers = meta.get("finalizers") or []
     unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_faults(finalizers)
-    return [*found, *(_finalizer_faults(finalizers) if old is None else []), *unqualified]
+    return [*found, *_finalizer_faults(finalizers), *unqualified]
 
 
 def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:

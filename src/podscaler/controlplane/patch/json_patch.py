@@ -1,8 +1,9 @@
 """JSON patch (`application/json-patch+json`): a list of operations, all of which apply or none.
 
 Called by `server.patching`. Source: RFC 6902, with the API server's habits: array indices may be negative (from the
-end), a missing `value` is null, `test` of a missing member against null holds, and every operation that cannot be
-applied is the same 422. Differs: none known.
+end), a missing `value` is null, `test` of a missing member against null holds, `replace` and `copy` take a missing
+member for null, and every operation that cannot be applied is the same 422. Differs: the whole document cannot be
+replaced.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +34,8 @@ def applied(document: Any, operations: Sequence[Operation]) -> Any:
         StatusError: 413 for too many operations, 422 where one cannot be applied.
     """
     if len(operations) > OPERATIONS_MAX:
-        text = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
+        count = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
+        text = f"Request entity too large: {count}"
         raise StatusError(text, code=413, reason="RequestEntityTooLarge")
     result = deepcopy(document)
     budget = _Budget(COPIED_MAX_BYTES)
@@ -52,6 +54,8 @@ def parse(document: Any) -> list[Operation]:
         StatusError: 400 otherwise.
     """
     wanted = "[]handlers.jsonPatchOp"
+    if document is None:
+        return []
     if not isinstance(document, list):
         raise _not_decodable(document, wanted)
     for operation in document:
@@ -130,10 +134,8 @@ def _replace(document: Any, operation: Operation, _budget: _Budget) -> None:
     parent, key = _parent(document, _pointer(operation, "path"))
     if isinstance(parent, list):
         parent[_index(key, len(parent))] = deepcopy(operation.get("value"))
-    elif key in parent:
-        parent[key] = deepcopy(operation.get("value"))
     else:
-        raise _Inapplicable
+        parent[key] = deepcopy(operation.get("value"))
 
 
 def _move(document: Any, operation: Operation, _budget: _Budget) -> None:
@@ -143,7 +145,7 @@ def _move(document: Any, operation: Operation, _budget: _Budget) -> None:
 
 def _copy(document: Any, operation: Operation, budget: _Budget) -> None:
     parent, key = _parent(document, _pointer(operation, "from"))
-    value = _member(parent, key)
+    value = parent.get(key) if isinstance(parent, dict) else _member(parent, key)
     budget.spend(value)
     _insert(document, _pointer(operation, "path"), deepcopy(value))
 

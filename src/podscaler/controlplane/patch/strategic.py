@@ -78,7 +78,7 @@ def _directed(directive: Any, patch: Object) -> Object:
         return {key: value for key, value in patch.items() if key != DIRECTIVE}
     if directive == "delete":
         return {}
-    raise lists.unknown_directive(directive)
+    raise lists.unknown_directive(directive, patch)
 
 
 def _retained(result: Object, patch: Object) -> Object:

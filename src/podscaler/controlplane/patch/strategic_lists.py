@@ -41,7 +41,7 @@ def edited(original: Sequence[Any], changes: Sequence[Any], merge_key: str) -> t
             value = _key_of(change, merge_key)
             kept = [item for item in kept if not (isinstance(item, dict) and item.get(merge_key) == value)]
         elif directive is not None:
-            raise unknown_directive(directive)
+            raise unknown_directive(directive, change)
         else:
             _key_of(change, merge_key)
             plain.append(change)
@@ -72,9 +72,9 @@ def find(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
     return None
 
 
-def unknown_directive(directive: Any) -> StatusError:
+def unknown_directive(directive: Any, patch: dict[str, Any]) -> StatusError:
     """The refusal of a `$patch` that is neither replace nor delete."""
-    return StatusError(f"unknown patch type: {directive}", code=500)
+    return StatusError(f"unknown patch type: {directive} in map: {go_text(patch)}", code=500)
 
 
 def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:

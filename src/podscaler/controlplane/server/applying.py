@@ -175,7 +175,7 @@ def _parse_yaml(body: bytes) -> Configuration:
     if document.value is not None and not isinstance(document.value, dict):
         found = json_patch.json_type(document.value)
         text = f"json: cannot unmarshal {found} into Go value of type {_MAP_TYPE}"
-        raise refusals.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
+        raise refusals.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}")
     return Configuration(document.value or {}, document.duplicates_text() if document.duplicates else "")
 
 

@@ -129,6 +129,23 @@ def decode(
     return Received(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
 
 
+def decode_options(body: bytes, content_type: str, expected: Kind, kinds: Kinds) -> Object:
+    """The options in a body, which may say that they are of any group and version that is served.
+
+    Raises:
+        StatusError: 400 in the bare words of the decoder, 415 for an unknown content type.
+    """
+    try:
+        opened = _opened_as(body, media_type(content_type) if content_type else JSON, expected)
+        name, api_version = opened.meta.kind or expected.kind, opened.meta.api_version or expected.api_version
+        known = {*(version for version, _ in kinds), expected.api_version, "meta.k8s.io/v1"}
+        if name != expected.kind or api_version not in known:
+            raise refusals.bad_request(f'no kind "{name}" is registered for version "{api_version}" {SCHEME}')
+        return opened.decode(expected).obj
+    except DecodeError as error:
+        raise refusals.bad_request(str(error)) from None
+
+
 def typed(decoded: Decoded, kind: Kind) -> Object:
     """A decoded object that says of what kind it is, first of all."""
     obj = {name: value for name, value in decoded.obj.items() if name not in ("kind", "apiVersion")}
@@ -163,17 +180,22 @@ class _Opened:
     decode: Callable[[Kind], Decoded]
 
 
+def _opened_as(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
+    """Raises DecodeError; StatusError 415."""
+    match kind_of_body:
+        case "application/json":
+            return _opened_json(body)
+        case "application/yaml":
+            return _opened_yaml(body)
+        case "application/vnd.kubernetes.protobuf":
+            return _opened_protobuf(body, expected)
+        case _:
+            raise refusals.unsupported_body()
+
+
 def _opened(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
     try:
-        match kind_of_body:
-            case "application/json":
-                return _opened_json(body)
-            case "application/yaml":
-                return _opened_yaml(body)
-            case "application/vnd.kubernetes.protobuf":
-                return _opened_protobuf(body, expected)
-            case _:
-                raise refusals.unsupported_body()
+        return _opened_as(body, kind_of_body, expected)
     except DecodeError as error:
         text = f"the object provided is unrecognized (must be of type {expected.kind}): {error}"
         raise refusals.bad_request(f"{text} ({decoding.summary(body)})") from None

@@ -24,7 +24,7 @@ async def delete(plane: Plane, call: Call) -> Answer:
     """
     path = call.path
     names.check_in_path(path.name)
-    options = await _options(call)
+    options = await _options(plane, call)
     done = await plane.objects.delete(call.key, path.namespace, path.name, options=options)
     if done.gone and call.key not in SHOWN_WHEN_GONE:
         return await answers.of(success(call, done.entry), call.form)
@@ -37,20 +37,18 @@ async def delete_collection(plane: Plane, call: Call) -> Answer:
     Raises:
         StatusError: 400, 406, 409, 413, 415, 422.
     """
-    options = await _options(call)
+    options = await _options(plane, call)
     which = queries.list_options(call.query)
     found = await plane.objects.delete_collection(call.key, call.path.namespace, which=which, options=options)
     return await rendering.page(plane, call, found)
 
 
-async def _options(call: Call) -> DeleteOptions:
+async def _options(plane: Plane, call: Call) -> DeleteOptions:
     body = await bodies.read(call.request)
     if not body:
         return queries.delete_options(call.query, {})
-    own_face = Kind(call.served.api_version, OPTIONS.kind, OPTIONS.message)
-    kinds = {(face.api_version, face.kind): face for face in (OPTIONS, own_face)}
-    received = bodies.decode(body, call.content_type, OPTIONS, kinds, validation="Ignore")
-    return queries.delete_options(call.query, received.obj)
+    given = bodies.decode_options(body, call.content_type, OPTIONS, plane.kinds)
+    return queries.delete_options(call.query, given)
 
 
 def success(call: Call, entry: Entry) -> Object:

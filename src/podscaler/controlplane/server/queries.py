@@ -207,7 +207,7 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
         StatusError: 400 for a number that is none, 422 for values that do not exist.
     """
     given = dict(body) if body else _delete_query(query)
-    faults = _dry_run_faults(given.get("dryRun") or [])
+    faults = _policy_faults(body) + _dry_run_faults(given.get("dryRun") or [])
     if faults:
         raise _refused("DeleteOptions", faults)
     preconditions = given.get("preconditions") or {}
@@ -218,6 +218,13 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
         preconditions=Preconditions(preconditions.get("uid", ""), preconditions.get("resourceVersion", "")),
         dry_run=bool(given.get("dryRun")),
     )
+
+
+def _policy_faults(body: Mapping[str, Any]) -> list[FieldError]:
+    """What only a body can say: no policy at all, as a text."""
+    if body.get("propagationPolicy") != "":
+        return []
+    return [field.not_supported("propagationPolicy", "", ("Foreground", "Background", "Orphan", "nil"))]
 
 
 def _delete_query(query: Query) -> dict[str, Any]:
