@@ -1,0 +1,60 @@
+"""Questions and answers of DNS as bytes."""
+
+import pytest
+
+from podscaler.controlplane.dns import messages
+from podscaler.controlplane.dns.messages import Malformed, Question, Record
+
+ASKED = messages.question_for("Php.default.svc", messages.A, 7)
+
+
+def test_question() -> None:
+    """A question is read with its name in lower case, its type and its number."""
+    raw = b"\x03Php\x07default\x03svc\x00\x00\x01\x00\x01"
+    assert messages.read_question(ASKED) == Question(7, 0x0100, "php.default.svc", messages.A, raw)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(ASKED[:14], id="cut in the name"),
+        pytest.param(ASKED[:-2], id="cut behind the name"),
+        pytest.param(ASKED[:2] + b"\x81" + ASKED[3:], id="an answer"),
+        pytest.param(ASKED[:5] + b"\x02" + ASKED[6:], id="two questions"),
+        pytest.param(ASKED[:12] + b"\xc0\x0c\x00\x01\x00\x01", id="a name that points at itself"),
+        pytest.param(ASKED[:-1] + b"\x03", id="of another network"),
+    ],
+)
+def test_what_is_no_question(message: bytes) -> None:
+    """Bytes that are not one question are refused."""
+    with pytest.raises(Malformed):
+        messages.read_question(message)
+
+
+def test_answer() -> None:
+    """An answer repeats number and question, says that it is one, and carries the records."""
+    question = messages.read_question(ASKED)
+    answer = messages.answer(question, [messages.address("127.2.224.1")], ttl_s=5)
+    assert answer.hex(" ", 4) == (
+        messages.HEAD.pack(7, 0x8580, 1, 1, 0, 0)
+        + question.raw
+        + b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x7f\x02\xe0\x01"
+    ).hex(" ", 4)
+
+
+def test_records_of_an_answer() -> None:
+    """The records of one type are found behind those of others."""
+    question = messages.read_question(ASKED)
+    records = [messages.canonical("other.example"), Record(messages.A, b"\x01\x02\x03\x04", "other.example")]
+    answer = messages.answer(question, records, ttl_s=5)
+    assert messages.read_records(answer, messages.A) == [b"\x01\x02\x03\x04"]
+    with pytest.raises(Malformed):
+        messages.read_records(answer[:40], messages.A)
+
+
+def test_answer_that_is_too_long() -> None:
+    """What does not fit is told by its head alone, with the mark that makes clients ask over TCP."""
+    question = messages.read_question(ASKED)
+    short = messages.truncated(messages.answer(question, [messages.address("127.0.0.1")] * 40, ttl_s=5))
+    assert short == messages.HEAD.pack(7, 0x8780, 1, 0, 0, 0) + question.raw

@@ -1,0 +1,93 @@
+"""The name server over real sockets, with a played resolver for what is not the cluster's."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+
+from podscaler.controlplane.dns import messages, resolvers, server
+from podscaler.controlplane.dns.server import NameServer
+from podscaler.controlplane.dns.zone import Zone
+
+A = messages.A
+SERVICE = "php-apache.default.svc.cluster.local"
+
+
+class Resolver(asyncio.DatagramProtocol):
+    """Says 1.2.3.4 to everything."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        """A question."""
+        answer = messages.answer(messages.read_question(data), [messages.address("1.2.3.4")], ttl_s=60)
+        self._transport.sendto(answer, addr)
+
+
+@asynccontextmanager
+async def played_resolver() -> AsyncIterator[int]:
+    """Its port."""
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Resolver, local_addr=("127.0.0.1", 0))
+    yield transport.get_extra_info("sockname")[1]
+    transport.close()
+
+
+@pytest.fixture
+async def port(zone: Zone) -> AsyncIterator[int]:
+    """The port of a running name server."""
+    sockets = server.open_sockets("127.0.0.1", 0)
+    async with played_resolver() as resolver:
+        names = NameServer(zone, sockets, forward_to=("127.0.0.1",), forward_port=resolver)
+        running = asyncio.ensure_future(names.run())
+        yield int(sockets.datagrams.getsockname()[1])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    sockets.close()
+
+
+def addresses(answer: bytes) -> tuple[int, list[str]]:
+    """Status and addresses of an answer."""
+    return answer[3] & 15, [socket.inet_ntoa(data) for data in messages.read_records(answer, A)]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param(SERVICE, (messages.NO_ERROR, ["127.7.224.1"]), id="service"),
+        pytest.param("no.default.svc.cluster.local", (messages.NO_SUCH_NAME, []), id="no such name"),
+        pytest.param("default.svc.cluster.local", (messages.NO_ERROR, []), id="no address"),
+        pytest.param("example.org", (messages.NO_ERROR, ["1.2.3.4"]), id="outside"),
+        pytest.param("elsewhere.default.svc.cluster.local", (messages.NO_ERROR, ["1.2.3.4"]), id="another word"),
+    ],
+)
+async def test_answers(port: int, name: str, expected: tuple[int, list[str]]) -> None:
+    """The cluster's names are answered, others by the machine's resolvers."""
+    asked = messages.question_for(name, A, 5)
+    assert addresses(await resolvers.ask(asked, ("127.0.0.1",), port=port)) == expected
+
+
+async def test_answers_over_a_stream(port: int) -> None:
+    """The same over TCP."""
+    asked = messages.question_for(SERVICE, A, 5)
+    answer = await resolvers.ask_by_stream(asked, ("127.0.0.1",), port=port)
+    assert addresses(answer) == (messages.NO_ERROR, ["127.7.224.1"])
+
+
+async def test_resolver_that_is_not_there(zone: Zone) -> None:
+    """Where no resolver answers, the client hears of a failure, not of a name that there is not."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
+        closed.bind(("127.0.0.1", 0))
+        nowhere = closed.getsockname()[1]
+    sockets = server.open_sockets("127.0.0.1", 0)
+    running = asyncio.ensure_future(NameServer(zone, sockets, forward_to=("127.0.0.1",), forward_port=nowhere).run())
+    asked = messages.question_for("example.org", A, 5)
+    answer = await resolvers.ask(asked, ("127.0.0.1",), port=sockets.datagrams.getsockname()[1])
+    assert addresses(answer) == (messages.SERVER_FAILURE, [])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    sockets.close()
