@@ -369,8 +369,8 @@ async def test_headers_of_every_request() -> None:
     assert api.heads[0].split("\r\n")[1:-2] == [
         f"Host: 127.0.0.1:{port}",
         "User-Agent: test",
-        "Accept-Encoding: gzip",
         "Impersonate-User: zoë",
+        "Accept-Encoding: gzip",
     ]
 
 

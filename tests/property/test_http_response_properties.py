@@ -13,11 +13,13 @@ BODY = b'{"a":1}\n{"b":2}\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nWarning: one\r\nwarning: two\r\n"
 CHUNKED = b"transfer-encoding: chunked\r\n\r\n3;x=y\r\n" + BODY[:3] + b"\r\nD\r\n" + BODY[3:] + b"\r\n0\r\nT: x\r\n\r\n"
 ZIPPED = gzip.compress(BODY, mtime=0)
+TWICE = gzip.compress(BODY[:5], mtime=0) + gzip.compress(BODY[5:], mtime=0)
 RESPONSES = {
     "sized": HEAD + b"Content-Length: 16\r\n\r\n" + BODY,
     "chunked": HEAD + CHUNKED,
     "until close": HEAD + b"\r\n" + BODY,
     "after 100": b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + b"Content-Length: 16\r\n\r\n" + BODY,
+    "compressed in two": HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(TWICE) + TWICE,
     "compressed": HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(ZIPPED) + ZIPPED,
 }
 

@@ -84,8 +84,8 @@ class Connection(asyncio.Protocol):
     def finish(self) -> None:
         """The response is not needed any more: closes the connection unless it was complete."""
         response, self._response = self._response, None
-        self._unread_bytes = 0
-        if response is None or not (response.is_complete and response.keeps_alive):
+        is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0
+        if response is None or is_paused or not (response.is_complete and response.keeps_alive):
             self.close()
         self.served += 1
         self.idle_since_s = self._loop.time()

@@ -194,6 +194,15 @@ class Response:
                 self.chunks.append(inflated)
             part = self._inflate.unused_data
 
+    def _inflated(self, part: bytes, inflate: "zlib._Decompress") -> bytes:
+        """A body may be several gzip files, one after the other."""
+        data = inflate.decompress(part)
+        while inflate.eof and inflate.unused_data:
+            rest = inflate.unused_data
+            self._inflate = inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
+            data += inflate.decompress(rest)
+        return data
+
 
 def _parse_head(head: bytes) -> tuple[int, dict[str, str], bool]:
     """Status, headers, and whether the server speaks HTTP/1.0."""

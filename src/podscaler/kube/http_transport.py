@@ -25,6 +25,8 @@ from podscaler.kube.http_response import Response
 from podscaler.kube.pool import Pool
 from podscaler.kube.transport import Answer, Request, Stream, TransportError
 
+GZIP = b"Accept-Encoding: gzip\r\n"
+"""For whole answers only: compressing events one by one costs the server more than it saves anybody."""
 HEADERS_TIMEOUT_S = 60.0
 """A stream's body may take for ever, its beginning may not."""
 
@@ -54,7 +56,8 @@ class HttpTransport:
         self._pool = Pool(self._dial)
         self._pem: bytes | None = None
         self._prefix = _prefix(config)
-        self._common = _common_headers(config, user_agent)
+        self._shared_by_all = _shared_headers(config, user_agent)
+        self._shared_by_requests = self._shared_by_all + (GZIP if config.compression else b"")
         self._authorization: tuple[str | None, bytes] = (None, b"")
 
     async def request(self, request: Request) -> Answer:
@@ -102,7 +105,7 @@ class HttpTransport:
         self._pool.retire()
 
     async def _whole(self, request: Request, authorization: str | None) -> Answer:
-        data = self._encoded(request, authorization)
+        data = self._encoded(request, authorization, self._shared_by_requests)
         connection = self._pool.find_idle() or await self._acquired(request.timeout_s)
         try:
             response = await self._sent(connection, data, request)
@@ -137,7 +140,7 @@ class HttpTransport:
         connection = await self._acquired(HEADERS_TIMEOUT_S)
         timer = connection.expire_in(HEADERS_TIMEOUT_S)
         try:
-            response = await connection.head(self._encoded(request, authorization))
+            response = await connection.head(self._encoded(request, authorization, self._shared_by_all))
         except BaseException:
             self._pool.release(connection)
             raise
@@ -147,10 +150,10 @@ class HttpTransport:
             self._config.credentials.refused(authorization)
         return _HttpStream(self, connection, request, response)
 
-    def _encoded(self, request: Request, authorization: str | None) -> bytes:
+    def _encoded(self, request: Request, authorization: str | None, shared: bytes) -> bytes:
         if authorization != self._authorization[0]:
             self._authorization = (authorization, _header("Authorization", authorization or ""))
-        head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + self._common
+        head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + shared
         if authorization is not None:
             head += self._authorization[1]
         own = "".join([f"{name}: {value}\r\n" for name, value in request.headers.items()])
@@ -208,10 +211,8 @@ def _prefix(config: Config) -> str:
     return "/" + server.split("/", 3)[3] if server.count("/") > 2 else ""
 
 
-def _common_headers(config: Config, user_agent: str) -> bytes:
+def _shared_headers(config: Config, user_agent: str) -> bytes:
     headers = [("Host", config.server.split("/")[2]), ("User-Agent", user_agent)]
-    if config.compression:
-        headers.append(("Accept-Encoding", "gzip"))
     if config.proxy and dialing.needs_absolute_targets(config):
         authorization = dialing.proxy_authorization(dialing.place(config.proxy))
         headers += [("Proxy-Authorization", authorization)] if authorization else []

@@ -40,6 +40,8 @@ FROM_CACHE = "0"
 """Any version that the server has at hand."""
 EARLY_ENDS = 2
 """After so many lists as events in a row that were cut short, pages are asked for."""
+STALL_S = 15.0
+"""A list as events that brings nothing for so long is given up: a real API server was seen to leave out its end."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without an event is a failure: the server, or what is in between, refuses to keep it."""
 
@@ -119,8 +121,6 @@ class Reflector(Generic[T]):
         """Whether the list is to be asked for in pages now, because the server does not send it as events."""
         if self._version is not None or not self._streams_lists:
             return False
-        if isinstance(error, EndedEarly):
-            self._early_ends += 1
         if not watch_events.refuses_streamed_lists(error) and self._early_ends < EARLY_ENDS:
             return False
         log.info("%s are listed in pages: %s", self._source.subject, error)
@@ -169,18 +169,32 @@ class Reflector(Generic[T]):
     async def _watch_from_list(self) -> None:
         version = "" if self._list_from == FROM_CACHE else self._list_from
         self._arriving = {}
+        beginning = [
+            ("resourceVersion", version),
+            ("resourceVersionMatch", "NotOlderThan"),
+            ("sendInitialEvents", "true"),
+        ]
+        watching = asyncio.ensure_future(self._watch(beginning))
+        stalled = asyncio.ensure_future(self._stall())
         try:
-            await self._watch(
-                [
-                    ("resourceVersion", version),
-                    ("resourceVersionMatch", "NotOlderThan"),
-                    ("sendInitialEvents", "true"),
-                ]
-            )
+            await asyncio.wait((watching, stalled), return_when=asyncio.FIRST_COMPLETED)
+            if watching.done() or self._arriving is None:
+                await watching
             if self._arriving is not None:
+                self._early_ends += EARLY_ENDS if stalled.done() else 1
                 raise EndedEarly
         finally:
             self._arriving = None
+            watching.cancel()
+            stalled.cancel()
+            await asyncio.gather(watching, stalled, return_exceptions=True)
+
+    async def _stall(self) -> None:
+        """Return when the list that comes as events is complete, or stands still."""
+        count = -1
+        while self._arriving is not None and len(self._arriving) != count:
+            count = len(self._arriving)
+            await self._clock.sleep(STALL_S)
 
     async def _watch(self, beginning: Query) -> None:
         started_s = self._clock.monotonic_s()

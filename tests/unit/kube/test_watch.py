@@ -160,6 +160,18 @@ async def test_lists_as_events_that_never_complete(streaming: World) -> None:
     assert (streaming.held(), streaming.asked()[:3]) == (["a@3"], [STREAMED, STREAMED, LISTED])
 
 
+async def test_a_list_as_events_that_stands_still(streaming: World) -> None:
+    """A server that leaves out the end is asked for pages long before the watch would end."""
+    feed = Feed(_event("ADDED", _thing("x", 3)))
+    await streaming.start(feed, _list(7, _thing("a", 3)), Feed())
+    await streaming.clock.advance(10)
+    feed.send(_event("ADDED", _thing("y", 3)))
+    await streaming.clock.advance(19)
+    before = len(streaming.asked())
+    await streaming.clock.advance(1)
+    assert (before, streaming.held(), streaming.asked()[:2]) == (1, ["a@3"], [STREAMED, LISTED])
+
+
 async def test_an_expired_version_is_streamed_anew(streaming: World) -> None:
     """After 410 the newest list comes as events too; what is gone since is dropped."""
     feed, second = Feed(_event("ADDED", _thing("a", 3)), _end(7)), Feed()
