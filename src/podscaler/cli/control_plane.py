@@ -42,7 +42,7 @@ from podscaler.controlplane.cluster import kubernetes_service, manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.dns.cluster_names import ClusterNames
-from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.local import CONTROLLERS, LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
 from podscaler.controlplane.runtime.node_agent import NodeAgent
@@ -160,7 +160,7 @@ class ControlPlane:
         self._exit.callback(block.close)
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
-        registry = LocalRegistry(objects)
+        registry = LocalRegistry(objects, "kube-apiserver")
         await make_system_namespaces(registry)
         await bootstrap.ensure_policy(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
@@ -172,7 +172,9 @@ class ControlPlane:
         accounts = AccountTokens(access.key, objects.find, self._clock)
         if not self._settings.api_only:
             account_admission.admit_pods(objects, Random())
-        machine = None if self._settings.api_only else self._make_machine(registry, block, accounts)
+        machine = (
+            None if self._settings.api_only else self._make_machine(registry.acting_as("kubelet"), block, accounts)
+        )
         found = machine.neighbours if machine is not None else NOBODY
         audit = await self._open_audit()
         server = self._make_server(objects, access, accounts, replace(found, audit_log=audit))
@@ -183,7 +185,9 @@ class ControlPlane:
 
         authority = access.certificates.authority_pem.decode()
         facts = ClusterFacts(self._resources, cluster_ips, authority, (HOST, port), server.group_versions)
-        controllers = Controllers(registry, self._clock, facts, enabled=self._settings.controllers)
+        controllers = Controllers(
+            registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers
+        )
         if machine is not None:
             self._exit.push_async_callback(machine.stop)
         self._exit.push_async_callback(self._end_parts)

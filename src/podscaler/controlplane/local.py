@@ -15,6 +15,8 @@ from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOp
 from podscaler.controlplane.registry import Change
 from podscaler.controlplane.watching import Subscription
 
+CONTROLLERS = "kube-controller-manager"
+"""The name under which controllers write."""
 _UNTRACKED = frozenset({"binding", "address"})
 """What the server gives an object: nobody owns it."""
 
@@ -27,7 +29,7 @@ class LocalRegistry:
         manager: who writes, as managedFields tell it.
     """
 
-    def __init__(self, objects: Objects, manager: str = "kube-controller-manager") -> None:
+    def __init__(self, objects: Objects, manager: str = CONTROLLERS) -> None:
         self._objects = objects
         self._manager = manager
 

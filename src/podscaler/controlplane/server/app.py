@@ -120,6 +120,7 @@ class ApiServer:
         records = tuple(resources)
         routes = Routes(records)
         discovery = Discovery(routes, REVIEWS, neighbours.metrics)
+        authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
         plane = Plane(
             objects,
             clock,
@@ -131,6 +132,7 @@ class ApiServer:
             connections=neighbours.connections,
             metrics=neighbours.metrics,
             accounts=neighbours.accounts,
+            authorizer=authorizer,
         )
         documents = partial(openapi.documents, records, [review.offer for review in REVIEWS])
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
@@ -144,7 +146,6 @@ class ApiServer:
         )
         self._streams = Streams()
         self._sessions = plane.sessions
-        authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
         escalation.guard(objects, authorizer)
         self._dispatcher = Dispatcher(
             plane,

@@ -11,6 +11,7 @@ from aiohttp import web
 from podscaler.api.resources import Object, Strategy
 from podscaler.clock import Clock
 from podscaler.controlplane.access.account_tokens import AccountTokens
+from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
@@ -40,6 +41,7 @@ class Plane:
         connections: where such sessions lead, None where no pods run.
         metrics: who answers for custom and external metrics, None where nobody does.
         accounts: makes tokens of service accounts, None where there are none.
+        authorizer: says who may do what besides the request itself, None where everybody may do everything.
     """
 
     objects: Objects
@@ -52,6 +54,7 @@ class Plane:
     connections: PodConnections | None = None
     metrics: MetricApis | None = None
     accounts: AccountTokens | None = None
+    authorizer: Authorizer | None = None
 
 
 @dataclass(frozen=True, slots=True)

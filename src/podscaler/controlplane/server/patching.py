@@ -15,6 +15,8 @@ from podscaler.api import json_text, restoring
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.resources import Object, Version
 from podscaler.controlplane import refusals as object_refusals
+from podscaler.controlplane.access import acting
+from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.patch import json_patch, merge, strategic, strategic_lists
 from podscaler.controlplane.server import applying, authors, bodies, names, queries, refusals, rendering, writes
@@ -159,7 +161,7 @@ async def _apply(plane: Plane, call: Call) -> Answer:
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = application.applied(live, entries, call.warnings)
         if not stored:
-            _check_new(call, obj)
+            _check_new(plane, call, obj)
         names.check_name(obj, path.name)
         names.settle_namespace(obj, path.namespace)
         return writes.to_storage(version, obj)
@@ -169,8 +171,14 @@ async def _apply(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, entry, status=201 if is_new else 200)
 
 
-def _check_new(call: Call, obj: Object) -> None:
-    """Refuse (409) to create what says that it is a certain object that exists."""
+def _check_new(plane: Plane, call: Call, obj: Object) -> None:
+    """Refuse to create for who may only patch (403), and what says that it is a certain object that exists (409)."""
+    path, user = call.path, acting.USER.get()
+    if plane.authorizer is not None and user is not None:
+        wanted = Attributes(
+            "create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name
+        )
+        plane.authorizer.authorize(user, wanted)
     uid = obj["metadata"].get("uid", "")
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
