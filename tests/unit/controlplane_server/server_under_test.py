@@ -6,7 +6,7 @@ Called by the tests of the server package.
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import aiohttp
 
 from podscaler.api import catalog
 from podscaler.api.resources import Resource
+from podscaler.controlplane.access import signing_key
+from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.objects import Objects
@@ -72,7 +74,9 @@ async def running_server(
     clock = VirtualClock()
     store = await open_store(folder, clock, run=run_inline)
     objects = Objects(store, [resource for resource in resources if resource.stored])
-    users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))})
+    accounts = AccountTokens(signing_key.generate(), objects.find, clock)
+    users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))}, accounts)
+    neighbours = replace(neighbours, accounts=accounts)
     server = ApiServer(objects, resources, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
     port = await server.start("127.0.0.1", 0)
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
