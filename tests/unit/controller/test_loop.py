@@ -39,6 +39,42 @@ async def test_a_new_autoscaler_is_looked_at_at_once(world: AutoscalerWorld) -> 
     assert await world.look_times(31) == [0, 15, 30]
 
 
+async def test_the_first_looks_are_spread(world: AutoscalerWorld) -> None:
+    """1,000 autoscalers that are there at the start come 200 a second, namespace by namespace, and so ever after."""
+    for number in range(1000):
+        world.cluster.put_autoscaler(f"a{number % 500:03}", spec(f"t{number}"), namespace=f"n{number // 500}", uid="u")
+    world.cluster.interfere("GET", "/apis/apps", *[refusal(404, "NotFound", "none")] * 9999)
+    await world.start()
+    counts = []
+    for _ in range(7):
+        counts.append(world.metric("reconciliations_total", action="none", error="internal") or 0)
+        await world.clock.advance(1, turns=40)
+    await world.clock.advance(10, turns=40)
+    counts.append(world.metric("reconciliations_total", action="none", error="internal") or 0)
+    assert [round(count, -2) for count in counts] == [0, 200, 400, 600, 800, 1000, 1000, 1400]
+
+
+async def test_an_edit_during_the_first_looks_is_looked_at_at_once(world: AutoscalerWorld) -> None:
+    """Whose turn has not come yet is looked at immediately when it is edited."""
+    for number in range(400):
+        world.cluster.put_deployment(f"t{number:03}", 1)
+        world.cluster.put_autoscaler(f"t{number:03}", spec(f"t{number:03}"), uid=f"u{number}")
+    await world.start()
+    world.cluster.put_autoscaler("t399", spec("t399", minimum=2), uid="u399")
+    await world.advance(0.01)
+    assert (world.replicas("t399"), world.replicas("t398")) == (2, 1)
+
+
+async def test_lateness_is_told(world: AutoscalerWorld) -> None:
+    """How long after it was due each sync began is a histogram."""
+    world.add_web()
+    await world.start()
+    await world.advance(46)
+    sample = world.controller.telemetry.registry.get_sample_value
+    name = "podscaler_sync_lateness_seconds"
+    assert (sample(f"{name}_count"), sample(f"{name}_sum"), sample(f"{name}_bucket", {"le": "0.001"})) == (4, 0, 4)
+
+
 async def test_an_edit_is_one_extra_look(world: AutoscalerWorld) -> None:
     """An edit of the spec is looked at immediately, and the periodic looks keep their phase."""
     world.add_web()

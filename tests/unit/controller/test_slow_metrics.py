@@ -1,0 +1,63 @@
+"""An API that is slow or dead delays those that use it, and nobody else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from podscaler.kube.transport import Answer, Request
+from podscaler.testing.autoscaling import AutoscalerWorld, spec
+from podscaler.testing.cluster import FakeCluster
+
+
+def _queue(number: int) -> dict[str, Any]:
+    """An external metric that no other autoscaler asks for."""
+    external = {"metric": {"name": f"depth{number}"}, "target": {"type": "AverageValue", "averageValue": "10"}}
+    return {"metrics": [{"type": "External", "external": external}]}
+
+
+class SlowCluster(FakeCluster):
+    """A cluster whose external metrics API never answers."""
+
+    def __init__(self) -> None:
+        super().__init__(lists_deployments=True)
+        self.waiting = 0
+
+    async def request(self, request: Request) -> Answer:
+        """As FakeCluster."""
+        if "external.metrics.k8s.io" in request.path:
+            self.waiting += 1
+            await asyncio.Event().wait()
+        return await super().request(request)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[AutoscalerWorld]:
+    """200 autoscalers on the dead API, and one on CPU, with a single worker."""
+    made = AutoscalerWorld(concurrent_syncs=1)
+    made.cluster = SlowCluster()
+    made.controller = made.make_controller()
+    for number in range(200):
+        made.cluster.put_deployment(f"slow{number}", 1)
+        name = f"slow{number}"
+        made.cluster.put_autoscaler(name, spec(name) | _queue(number), uid=name)
+    made.add_web(cpu="900m")
+    yield made
+    await made.close()
+
+
+async def test_others_go_on(world: AutoscalerWorld) -> None:
+    """The autoscaler on CPU is synced in its turn, period after period, while 200 wait."""
+    await world.start()
+    for _ in range(4):
+        await world.clock.advance(15, turns=400)
+    assert (world.replicas(), world.metric("reconciliations_total", action="none", error="none")) == (2, 3)
+
+
+async def test_the_dead_api_is_not_flooded(world: AutoscalerWorld) -> None:
+    """No more than 24 requests wait for it."""
+    await world.start()
+    await world.clock.advance(15, turns=400)
+    assert isinstance(world.cluster, SlowCluster)
+    assert world.cluster.waiting == 24
