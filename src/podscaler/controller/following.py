@@ -14,6 +14,7 @@ import msgspec
 from podscaler.api.autoscaling import HorizontalPodAutoscaler
 from podscaler.api.meta import ObjectMeta
 from podscaler.api.pods import Pod, PodMeta
+from podscaler.controller.shared_parts import SharedParts
 from podscaler.core import intake, model, spec
 from podscaler.core.emulation import Emulation
 from podscaler.kube.watch import Source
@@ -62,9 +63,12 @@ def _autoscaler(rules: Emulation) -> Callable[[msgspec.Raw], Autoscaler]:
 
 
 def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
+    shared = SharedParts()
+
     def read(raw: msgspec.Raw) -> CachedPod:
         wire = _POD.decode(raw)
-        return CachedPod(wire.metadata, intake.pod(wire, rules), _text(wire) if with_text else b"")
+        meta = shared.metadata(wire.metadata)
+        return CachedPod(meta, shared.facts(intake.pod(wire, rules), meta), _text(wire) if with_text else b"")
 
     return read
 
