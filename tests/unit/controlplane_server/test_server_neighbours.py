@@ -30,6 +30,10 @@ def pod_metrics(name: str, namespace: str, **labels: str) -> Object:
     }
 
 
+INVALID_LOG = 'PodLogOptions "zero" is invalid: limitBytes: Invalid value: 0: must be greater than 0'
+INVALID_STREAM = 'PodLogOptions "one" is invalid: stream: Forbidden: may not be specified'
+
+
 class Usage:
     """Three pods in two namespaces."""
 
@@ -78,10 +82,12 @@ async def server(tmp_path: Path, logs: Logs) -> AsyncIterator[Running]:
     """A server with usage and logs, and two pods."""
     neighbours = Neighbours(virtual={"pods.metrics.k8s.io": Usage()}, logs=logs)
     async with running_server(tmp_path, neighbours) as running:
+        await running.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         for name, containers in (("one", ["c"]), ("two", ["c", "waiting"])):
             spec = {
                 "containers": [{"name": container, "image": "i"} for container in containers],
                 "initContainers": [{"name": "init", "image": "i"}],
+                "nodeName": "node",
             }
             await running.create(PODS, {"metadata": {"name": name}, "spec": spec})
         yield running
@@ -208,6 +214,8 @@ async def test_followed_log(server: Running, logs: Logs) -> None:
             "a container name must be specified for pod two, choose one of: [init c waiting]",
             id="several containers",
         ),
+        pytest.param("zero/log?limitBytes=0", 422, INVALID_LOG, id="options come before the pod"),
+        pytest.param("one/log?stream=All", 422, INVALID_STREAM, id="a choice of streams"),
         pytest.param("one/log?container=x", 400, "container x is not valid for pod one", id="no such container"),
         pytest.param(
             "two/log?container=waiting",
@@ -250,7 +258,8 @@ async def test_log_refusals(server: Running, path: str, status: int, message: st
 async def test_no_logs_without_a_node(tmp_path: Path) -> None:
     """Where no pods run, there are no logs."""
     async with running_server(tmp_path) as server:
-        spec = {"containers": [{"name": "c", "image": "i"}]}
+        spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "node"}
+        await server.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         await server.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
         assert (await server.get(f"{PODS}/p/log")).status == 503
 
@@ -269,3 +278,13 @@ async def test_a_log_that_breaks_off(
     with pytest.raises(aiohttp.ClientPayloadError):
         await server.get(f"{PODS}/one/log?follow=true")
     assert "disk on fire" in caplog.text
+
+
+async def test_log_of_a_pod_without_node(server: Running) -> None:
+    """A pod that no node has says nothing; one on a node that there is not is refused."""
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    await server.create(PODS, {"metadata": {"name": "unbound"}, "spec": spec})
+    await server.create(PODS, {"metadata": {"name": "astray"}, "spec": {**spec, "nodeName": "nowhere"}})
+    replies = [await server.get(f"{PODS}/{name}/log") for name in ("unbound", "astray")]
+    assert [reply.status for reply in replies] == [204, 404]
+    assert replies[1].body["message"] == 'nodes "nowhere" not found'

@@ -136,12 +136,14 @@ def node() -> Node:
 
 @pytest.fixture
 async def server(tmp_path: Path, node: Node) -> AsyncIterator[Running]:
-    """A server with the pods `one` (container c), `two` (c, d, and init) and `unbound`."""
+    """A server with the pods `one` (container c), `two` (c, d, and init), `unbound` and `astray`."""
     async with running_server(tmp_path / "data", Neighbours(logs=node, connections=node)) as running:
+        await running.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         for name, containers, extra in (
             ("one", ["c"], {"nodeName": "node"}),
             ("two", ["c", "d"], {"nodeName": "node", "initContainers": [{"name": "init", "image": "x"}]}),
             ("unbound", ["c"], {}),
+            ("astray", ["c"], {"nodeName": "nowhere"}),
         ):
             spec = {"containers": [{"name": each, "image": "x"} for each in containers], **extra}
             await running.create(PODS, {"kind": "Pod", "metadata": {"name": name}, "spec": spec})
@@ -258,6 +260,7 @@ async def test_sessions_end_with_the_server(server: Running, node: Node) -> None
             "one/attach?container=x", UPGRADE, 400, "container x is not valid for pod one", id="no such container"
         ),
         pytest.param("unbound/exec?command=a", UPGRADE, 400, "pod unbound does not have a host assigned", id="no node"),
+        pytest.param("astray/exec?command=a", UPGRADE, 404, 'nodes "nowhere" not found', id="no such node"),
         pytest.param("one/exec?command=a&stdout=1", {}, 400, "Upgrade request required", id="no upgrade"),
         pytest.param("one/portforward", {}, 400, "Upgrade request required", id="no upgrade of port-forward"),
     ],

@@ -6,12 +6,12 @@ Source: core/v1 PodLogOptions, its defaulting of the container and its refusals.
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from aiohttp import web
 
 from podscaler.api import field, instants
 from podscaler.api.field import FieldError
-from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.server import log_socket, pod_targets, refusals, websockets
@@ -28,8 +28,12 @@ async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     Raises:
         StatusError: 400, 404, 422, 503, before anything was sent.
     """
+    options = _options(call.query, call.path.name, plane.clock.now_ns())
     pod = pod_targets.pod_of(plane, call)
-    options = _options(call.query, pod, plane.clock.now_ns())
+    options = replace(options, container=pod_targets.container_of(options.container, pod))
+    if not pod["spec"].get("nodeName"):
+        return web.Response(status=204, headers={"Cache-Control": "no-cache, private"})
+    pod_targets.check_node(plane, pod)
     if plane.logs is None:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
     chunks = plane.logs.stream(pod, options)
@@ -50,14 +54,16 @@ async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterato
     return stream.response
 
 
-def _options(query: Query, pod: Object, now_ns: int) -> LogOptions:
+def _options(query: Query, name: str, now_ns: int) -> LogOptions:
     tail, limit = query.number("tailLines"), query.number("limitBytes")
     since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
     faults = _faults(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
+    if "stream" in query:  # a choice of streams is behind a feature gate that is off
+        faults.append(field.forbidden("stream", "may not be specified"))
     if faults:
-        raise field.refusal(group="", kind="PodLogOptions", name=pod["metadata"]["name"], errors=faults)
+        raise field.refusal(group="", kind="PodLogOptions", name=name, errors=faults)
     return LogOptions(
-        container=pod_targets.container_of(query.text("container"), pod),
+        container=query.text("container"),
         follow=bool(query.flag("follow")),
         previous=bool(query.flag("previous")),
         timestamps=bool(query.flag("timestamps")),

@@ -34,10 +34,10 @@ async def forward(plane: Plane, call: Call) -> Answer | web.StreamResponse:
         StatusError: 400, 403, 404, 429, 503, before the WebSocket is open.
     """
     pod = pod_targets.pod_of(plane, call)
-    pod_targets.check_host(pod)
+    pod_targets.check_host(plane, pod)
+    pod_targets.check_upgrade(call)
     if plane.connections is None:
         raise pod_targets.no_pods_run()
-    pod_targets.check_upgrade(call)
     request = call.request
     if not websockets.is_websocket(request):
         raise pod_targets.not_spoken()

@@ -84,10 +84,10 @@ def _options(query: Query) -> StreamOptions:
 async def _serve(plane: Plane, call: Call, wanted: _Wanted) -> Answer | web.StreamResponse:
     pod = pod_targets.pod_of(plane, call)
     name = pod_targets.container_of(call.query.text("container"), pod)
-    pod_targets.check_host(pod)
+    pod_targets.check_host(plane, pod)
+    pod_targets.check_upgrade(call)
     if plane.connections is None:
         raise pod_targets.no_pods_run()
-    pod_targets.check_upgrade(call)
     options = wanted.options
     if not (options.stdin or options.stdout or options.stderr):
         return pod_targets.said_by_node(NO_STREAM, 400)

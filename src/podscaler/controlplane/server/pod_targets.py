@@ -38,10 +38,16 @@ def container_of(asked: str, pod: Object) -> str:
     raise refusals.bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(known)}]")
 
 
-def check_host(pod: Object) -> None:
-    """Refuse (400) a pod that no node has."""
+def check_host(plane: Plane, pod: Object) -> None:
+    """Refuse a pod that no node has (400), or one that there is not (404)."""
     if not pod["spec"].get("nodeName"):
         raise refusals.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
+    check_node(plane, pod)
+
+
+def check_node(plane: Plane, pod: Object) -> None:
+    """Refuse (404) a pod on a node that there is not."""
+    plane.objects.get("nodes", "", pod["spec"]["nodeName"])
 
 
 def check_upgrade(call: Call) -> None:
