@@ -37,7 +37,7 @@ async def connect(config: Config, *, user_agent: str) -> "HttpTransport":
     if config.client_certificate_pem and config.client_key_pem:
         pem = config.client_certificate_pem + b"\n" + config.client_key_pem
     context = await asyncio.to_thread(tls.server_context, config, pem) if config.server.startswith("https:") else None
-    return HttpTransport(config, context, user_agent=user_agent)
+    return HttpTransport(config, context, user_agent=user_agent, pem=pem)
 
 
 class HttpTransport:
@@ -47,14 +47,17 @@ class HttpTransport:
         config: the server, and the credentials asked before each request.
         context: None for plain HTTP.
         user_agent: sent with every request.
+        pem: the client certificate and key in `context`; None: none.
     """
 
-    def __init__(self, config: Config, context: ssl.SSLContext | None, *, user_agent: str) -> None:
+    def __init__(
+        self, config: Config, context: ssl.SSLContext | None, *, user_agent: str, pem: bytes | None = None
+    ) -> None:
         self.server = config.server
         self._config = config
         self._context = context
         self._pool = Pool(self._dial)
-        self._pem: bytes | None = None
+        self._pem = pem
         self._prefix = _prefix(config)
         self._shared_by_all = _shared_headers(config, user_agent)
         self._shared_by_requests = self._shared_by_all + (GZIP if config.compression else b"")

@@ -18,8 +18,9 @@ import msgspec
 from podscaler.clock import Clock
 from podscaler.errors import UsageError
 from podscaler.kube import credentials, exec_command, impersonation, kubeconfig_file, proxies
+from podscaler.kube.certificate_files import CertificateFiles
 from podscaler.kube.config import Config
-from podscaler.kube.credentials import Credentials, NoCredentials, TokenFile
+from podscaler.kube.credentials import ClientCertificates, Credentials, NoCredentials, TokenFile
 from podscaler.kube.exec_plugin import ExecPlugin
 from podscaler.kube.kubeconfig_file import Cluster, File, User
 
@@ -115,7 +116,7 @@ def _config(choice: _Choice, clock: Clock) -> Config:
         ca_pem=ca_pem,
         client_certificate_pem=certificate,
         client_key_pem=key,
-        certificates=proven if isinstance(proven, ExecPlugin) and certificate is None else None,
+        certificates=_changing_certificates(choice, certificate, key, clock, proven),
         verify=not cluster.insecure_skip_tls_verify,
         tls_server_name=cluster.tls_server_name or None,
         proxy=_proxy(choice.cluster_part, cluster, server),
@@ -165,6 +166,18 @@ def _client_certificate(part: _Part, user: User) -> tuple[bytes | None, bytes | 
     if certificate is None:
         raise part.fault("client-certificate", "is missing beside the client key")
     return certificate, key
+
+
+def _changing_certificates(
+    choice: _Choice, certificate: bytes | None, key: bytes | None, clock: Clock, proven: Credentials
+) -> ClientCertificates | None:
+    part, user = choice.user_part, choice.user
+    if certificate is None or key is None:
+        return proven if isinstance(proven, ExecPlugin) else None
+    if user.client_certificate_data or user.client_key_data:
+        return None
+    files = part.resolve(user.client_certificate), part.resolve(user.client_key)
+    return CertificateFiles(*files, clock, certificate + b"\n" + key)
 
 
 def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credentials:
