@@ -30,10 +30,9 @@ QUICK = (
 
 
 @contextmanager
-def controller_manager(kubeconfig: Path, *controllers: str, leader_elect: bool = False) -> Iterator[Path]:
+def controller_manager(kubeconfig: Path, *controllers: str, log: Path, leader_elect: bool = False) -> Iterator[Path]:
     """Runs it until the block ends; yields its log. Skips the test where `make assets` was not run."""
     program = real_program("kube-controller-manager")
-    log = kubeconfig.parent.parent / f"kube-controller-manager-{controllers[0]}.log"
     command = [
         str(program),
         f"--kubeconfig={kubeconfig}",

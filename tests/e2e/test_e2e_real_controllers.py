@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,17 @@ pytestmark = [pytest.mark.e2e]
 METRICS = ("--without-autoscaler", "--metric-resolution=2s")
 
 
+def log_of(plane: Up) -> Path:
+    """Where the controller manager of a plane writes its log."""
+    return plane.data_dir.parent / "controllers.log"
+
+
 @pytest.fixture(scope="module")
 def autoscaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """Our plane with the real HorizontalPodAutoscaler controller in place of ours."""
     plane = Up(tmp_path_factory.mktemp("autoscaled") / "data", METRICS).start()
     try:
-        with controller_manager(plane.kubeconfig, *HORIZONTAL):
+        with controller_manager(plane.kubeconfig, *HORIZONTAL, log=log_of(plane)):
             yield plane
     finally:
         assert plane.stop() == 0, plane.log.read_text()
@@ -30,7 +36,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     flags = (*METRICS, "--without-workload-controllers")
     plane = Up(tmp_path_factory.mktemp("worked") / "data", flags).start()
     try:
-        with controller_manager(plane.kubeconfig, *WORKLOADS, leader_elect=True):
+        with controller_manager(plane.kubeconfig, *WORKLOADS, log=log_of(plane), leader_elect=True):
             yield plane
     finally:
         assert plane.stop() == 0, plane.log.read_text()
@@ -209,6 +215,7 @@ def test_the_leader_holds_a_lease(worked: Up) -> None:
 
 def test_nothing_that_is_listed_breaks_an_informer(worked: Up) -> None:
     """Every kind of discovery can be listed and watched: the garbage collector follows them all without complaint."""
-    log = next(worked.data_dir.parent.glob("kube-controller-manager-*.log"))
-    complaints = [line for line in log.read_text().splitlines() if "Failed to watch" in line or "falling back" in line]
+    complaints = [
+        line for line in log_of(worked).read_text().splitlines() if "Failed to watch" in line or "falling back" in line
+    ]
     assert complaints == []
