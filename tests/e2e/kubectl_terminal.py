@@ -9,20 +9,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from up_process import KUBECTL, Up
+import up_process
+from up_process import Up
 
 
 class Terminal:
     """kubectl on a terminal that the test types on."""
 
     def __init__(self, up: Up, *args: str, columns: int = 100, rows: int = 40) -> None:
-        assert KUBECTL is not None
+        kubectl = up_process.KUBECTL
+        assert kubectl is not None
         self.shown = b""
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             os.environ["KUBECONFIG"] = str(up.kubeconfig)
             subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], check=False)
-            os.execv(KUBECTL, [KUBECTL, *args])
+            os.execv(kubectl, [kubectl, *args])
 
     def type(self, text: str) -> None:
         """Type it."""

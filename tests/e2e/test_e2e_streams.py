@@ -14,13 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import up_process
 from kubectl_terminal import Terminal
-from up_process import KUBECTL, Up, eventually
+from up_process import Up, eventually
+
+from real_programs import real_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
 
 FILE_BYTES = 5 << 20
 PYTHON_CLIENT = Path(__file__).with_name("python_client_streams.py")
+
+
+@pytest.fixture(autouse=True, params=["installed", "newest"])
+def kubectl(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test runs with this machine's kubectl, and with that of `make assets`."""
+    if request.param == "newest":
+        monkeypatch.setattr(up_process, "KUBECTL", str(real_program("kubectl")))
 
 
 def pod(name: str, *containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -39,9 +49,12 @@ def container(script: str, name: str = "c", **more: Any) -> dict[str, Any]:
 
 
 def run(up: Up, manifest: dict[str, Any]) -> str:
-    """Create a pod and wait until it runs; its name."""
-    name: str = up.create("/api/v1/namespaces/default/pods", manifest)["metadata"]["name"]
+    """Create a pod, in place of one that is there, and wait until it runs; its name."""
+    name: str = manifest["metadata"]["name"]
     path = f"/api/v1/namespaces/default/pods/{name}"
+    up.request("DELETE", f"{path}?gracePeriodSeconds=0")
+    eventually(lambda: up.find(path) is None)
+    up.create("/api/v1/namespaces/default/pods", manifest)
     eventually(lambda: up.get(path)["status"].get("phase"), until=lambda phase: phase == "Running")
     return name
 
@@ -62,10 +75,9 @@ def sleeper(up: Up) -> str:
 @contextmanager
 def forwarding(up: Up, target: str, port: int) -> Iterator[int]:
     """A local port that kubectl forwards."""
-    assert KUBECTL is not None
     with socket.create_server(("127.0.0.1", 0)) as probe:
         local = probe.getsockname()[1]
-    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "port-forward", target, f"{local}:{port}"]
+    command = [up_process.KUBECTL or "", f"--kubeconfig={up.kubeconfig}", "port-forward", target, f"{local}:{port}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:
@@ -123,8 +135,7 @@ def test_failures_of_exec(up: Up, sleeper: str) -> None:
 def test_large_input_comes_back(up: Up, sleeper: str, tmp_path: Path) -> None:
     """5 MiB through a command and back are the same byte for byte."""
     content = os.urandom(FILE_BYTES)
-    assert KUBECTL is not None
-    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "exec", "-i", sleeper, "--", "cat"]
+    command = [up_process.KUBECTL or "", f"--kubeconfig={up.kubeconfig}", "exec", "-i", sleeper, "--", "cat"]
     done = subprocess.run(command, input=content, capture_output=True, timeout=60, check=True)
     assert done.stdout == content
 
@@ -157,9 +168,17 @@ def test_exec_on_a_terminal(up: Up, sleeper: str) -> None:
 
 def test_command_dies_with_its_client(up: Up, sleeper: str) -> None:
     """When the client is killed the command's whole process group is."""
-    assert KUBECTL is not None
     mark = "31337"
-    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "exec", sleeper, "--", "sh", "-c", f"sleep {mark} & wait"]
+    command = [
+        up_process.KUBECTL or "",
+        f"--kubeconfig={up.kubeconfig}",
+        "exec",
+        sleeper,
+        "--",
+        "sh",
+        "-c",
+        f"sleep {mark} & wait",
+    ]
     process = subprocess.Popen(command)
     count = ["exec", sleeper, "--", "sh", "-c", f"pgrep -fc '^sleep {mark}' || true"]
     eventually(lambda: up.kubectl(*count).strip(), until=lambda text: text == "1")
@@ -171,8 +190,7 @@ def test_command_dies_with_its_client(up: Up, sleeper: str) -> None:
 def test_attach_reads_and_writes(up: Up) -> None:
     """An attached client sees what the container prints and gives it input; the log has it too."""
     name = run(up, pod("reader", container("while read x; do echo got $x; done", stdin=True)))
-    assert KUBECTL is not None
-    command = [KUBECTL, f"--kubeconfig={up.kubeconfig}", "attach", "-i", name]
+    command = [up_process.KUBECTL or "", f"--kubeconfig={up.kubeconfig}", "attach", "-i", name]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -242,6 +260,8 @@ def test_names_inside_pods(up: Up) -> None:
     pod_ip = up.get(f"/api/v1/namespaces/default/pods/{name}")["status"]["podIP"]
     eventually(lambda: found("web-0.headless"), until=lambda text: text == pod_ip)
     assert found("no-such-service") == ""
+    for service in ("named", "headless"):
+        up.delete(f"{services}/{service}")
 
 
 def conditions(up: Up) -> dict[str, bool]:
@@ -253,9 +273,8 @@ def conditions(up: Up) -> dict[str, bool]:
 def test_commands_count_as_usage(up: Up) -> None:
     """What a command burns is the container's usage."""
     name = run(up, pod("burning", container("sleep 1000")))
-    assert KUBECTL is not None
     burn = ["exec", name, "--", "timeout", "30", "sh", "-c", "while :; do :; done"]
-    process = subprocess.Popen([KUBECTL, f"--kubeconfig={up.kubeconfig}", *burn])
+    process = subprocess.Popen([up_process.KUBECTL or "", f"--kubeconfig={up.kubeconfig}", *burn])
     try:
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/{name}"
 

@@ -26,7 +26,7 @@ def test_tag_and_digest_do_not_matter(image: str) -> None:
 @pytest.mark.parametrize("image", ["busybox", "busybox:1.36", "docker.io/library/busybox", "library/busybox:latest"])
 def test_the_default_registry_may_be_left_out(image: str) -> None:
     """Names of the default registry are known with and without it."""
-    assert images.resolve(image) == images.ImageCommand(("/bin/sh",), args_replace=True)
+    assert images.resolve(image) == images.ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True)
 
 
 @pytest.mark.parametrize("image", ["", "localhost:5000/hpa-example", "registry.k8s.io/other", "hpa-example/busybox"])

@@ -22,6 +22,7 @@ class ImageCommand:
         argv: the program and its arguments, used where the container gives no `command`.
         default_port: the TCP port that the program listens on, None for none. It obeys the environment variable PORT.
         env: environment that the image brings; the container's own variables win.
+        brings_programs: whether it has the programs of `image_programs`.
         args_replace: a container's `args` stand in place of argv (as for an image with CMD alone), not after it (as for
             one with an ENTRYPOINT).
     """
@@ -30,6 +31,7 @@ class ImageCommand:
     default_port: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     args_replace: bool = False
+    brings_programs: bool = False
 
 
 def _program(name: str, *args: str) -> tuple[str, ...]:
@@ -42,7 +44,7 @@ _KNOWN: dict[str, ImageCommand] = {
     "k8s.gcr.io/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
     "gcr.io/google_containers/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
     "registry.k8s.io/pause": ImageCommand(_program("pause.py")),
-    "busybox": ImageCommand(("/bin/sh",), args_replace=True),
+    "busybox": ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True),
 }
 
 

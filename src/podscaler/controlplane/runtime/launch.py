@@ -76,8 +76,9 @@ def _environment(
 ) -> dict[str, str]:
     plan = port_plan(host, container, ids)
     told = {} if plan.told is None else {"PORT": str(plan.told)}
+    folders = [host.settings.search_path, *([str(host.paths.programs)] if image and image.brings_programs else [])]
     base = {
-        "PATH": host.settings.search_path,
+        "PATH": ":".join(folders),
         "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
         "HOME": str(_work_folder(host, pod, container)) if ids is None else "/",
         "POD_IP": place.pod_ip,

@@ -4,6 +4,7 @@
     node                            the node's name
     block                           the number of the last address block
     processes/CONTAINER_ID          the pid of a running container, and what proves that it is still that process
+    programs/                       what the image busybox has and the machine may lack
     pods/UID/volumes/VOLUME/        contents of volumes
     pods/UID/work/CONTAINER/        the folder that a container starts in
     pods/UID/names/CONTAINER/       its resolv.conf and hosts file
@@ -42,6 +43,11 @@ class Paths:
     def processes(self) -> Path:
         """Folder of the records of running containers."""
         return self.root / "processes"
+
+    @property
+    def programs(self) -> Path:
+        """Folder of programs that images bring."""
+        return self.root / "programs"
 
     @property
     def pods(self) -> Path:

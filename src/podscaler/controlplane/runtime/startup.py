@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from podscaler.controlplane.runtime import capabilities, cgroups, leftovers, node
+from podscaler.controlplane.runtime import capabilities, cgroups, image_programs, leftovers, node
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.cgroups import Cgroups
 from podscaler.controlplane.runtime.paths import Paths
@@ -37,6 +37,7 @@ class Findings:
 def look_around(paths: Paths, settings: RuntimeSettings) -> Findings:
     """Make the node's folders, end what an earlier run left behind, and find out what the machine can do."""
     paths.make()
+    image_programs.make(paths.programs)
     instance = _instance(paths)
     killed = leftovers.kill_orphans(paths.processes, instance)
     return Findings(

@@ -1,0 +1,76 @@
+"""`wget` for the image `busybox` on machines that have none: fetches URLs, with busybox' options and words.
+
+Run as a program of a pod, on its own: the standard library only. What is fetched goes to a file with the name at the
+end of the URL, or to that of `-O` (`-` is standard output). `-q` says nothing, `-T` is a timeout in seconds; `-S` and
+`-c` are taken and not followed. Exit status 1 where a URL cannot be fetched.
+
+Source: busybox' usage text of wget.
+"""
+
+import getopt
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from urllib.parse import urlsplit
+
+USAGE = "usage: wget [-qSc] [-O FILE] [-T SECONDS] [--header HEADER] [--post-data DATA] URL..."
+TIMEOUT_S = 900.0
+
+
+def fetch(url: str, options: dict[str, str]) -> None:
+    """Fetch one URL. Raises OSError."""
+    if not url.startswith(("http://", "https://")):
+        raise OSError(f"not an http url: {url}")
+    data = options["--post-data"].encode() if "--post-data" in options else None
+    request = urllib.request.Request(url, data=data)  # noqa: S310  its scheme was looked at
+    if "--header" in options:
+        name, _, value = options["--header"].partition(":")
+        request.add_header(name, value.strip())
+    timeout_s = float(options.get("-T", TIMEOUT_S))
+    with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  as above
+        target = options.get("-O") or urlsplit(url).path.rpartition("/")[2] or "index.html"
+        if target == "-":
+            shutil.copyfileobj(answer, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
+        with open(target, "wb") as file:
+            shutil.copyfileobj(answer, file)
+
+
+def said(url: str, error: OSError) -> str:
+    """What went wrong, in busybox' words."""
+    if isinstance(error, urllib.error.HTTPError):
+        return f"server returned error: HTTP/1.1 {error.code} {error.reason}"
+    if not error.errno and not isinstance(error, urllib.error.URLError):
+        return str(error)
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    host = urlsplit(url).hostname or url
+    if isinstance(reason, OSError) and reason.strerror and type(reason).__name__ == "gaierror":
+        return f"bad address '{host}'"
+    text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+    return f"can't connect to remote host ({host}): {text}"
+
+
+def main() -> int:
+    """Fetch what the command line names; the exit status."""
+    try:
+        given, urls = getopt.gnu_getopt(sys.argv[1:], "qScO:T:", ["header=", "post-data=", "quiet"])
+    except getopt.GetoptError as error:
+        print(f"wget: {error}\n{USAGE}", file=sys.stderr)
+        return 1
+    if not urls:
+        print(USAGE, file=sys.stderr)
+        return 1
+    for url in urls:
+        full = url if "://" in url else f"http://{url}"
+        try:
+            fetch(full, dict(given))
+        except OSError as error:
+            print(f"wget: {said(full, error)}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The programs that the image busybox brings: a wget for machines that have none."""
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from podscaler.controlplane.runtime import image_programs
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Says `OK!`, but for /missing."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self.send_response(404 if self.path == "/missing" else 200)
+        self.end_headers()
+        self.wfile.write(b"OK!")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A web server."""
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def wget(folder: Path, *args: str) -> tuple[int, str, str]:
+    """Exit status, output and errors of the program that was made."""
+    image_programs.make(folder / "programs")
+    done = subprocess.run(
+        ["wget", *args],
+        executable=folder / "programs/wget",
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_to_standard_output(tmp_path: Path, url: str) -> None:
+    """The walkthrough's `wget -q -O- http://...` prints the answer and nothing else."""
+    assert wget(tmp_path, "-q", "-O-", f"http://{url}") == (0, "OK!", "")
+
+
+def test_to_a_file(tmp_path: Path, url: str) -> None:
+    """Without -O the answer is a file with the name of the URL's end."""
+    assert wget(tmp_path, f"{url}/some/page") == (0, "", "")
+    assert (tmp_path / "page").read_text() == "OK!"
+
+
+def test_failures(tmp_path: Path, url: str) -> None:
+    """What cannot be fetched is told as busybox does, with exit status 1."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert wget(tmp_path, "-O-", f"http://{url}/missing") == (
+        1,
+        "",
+        "wget: server returned error: HTTP/1.1 404 Not Found\n",
+    )
+    assert wget(tmp_path, "-O-", f"http://127.0.0.1:{port}") == (
+        1,
+        "",
+        "wget: can't connect to remote host (127.0.0.1): Connection refused\n",
+    )
