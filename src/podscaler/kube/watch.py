@@ -27,7 +27,7 @@ from podscaler.errors import StatusError
 from podscaler.kube import watch_events
 from podscaler.kube.backoff import Backoff
 from podscaler.kube.cache import Cache, Cached, Key, key_of
-from podscaler.kube.client import Client, Query
+from podscaler.kube.client import Client, Query, retry_delay_s
 from podscaler.kube.watch_events import EndedEarly, Event, Page
 
 log = logging.getLogger(__name__)
@@ -128,7 +128,8 @@ class Reflector(Generic[T]):
         return True
 
     async def _wait(self, error: StatusError) -> None:
-        delay_s = 0.0 if error.code == 410 and not self.last_error else self._backoff.next_s()
+        asked_s = retry_delay_s(error, "WATCH") or 0.0
+        delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), asked_s)
         level = (
             logging.DEBUG if str(error) == self.last_error else logging.INFO if error.code == 410 else logging.WARNING
         )

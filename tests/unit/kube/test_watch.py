@@ -10,6 +10,7 @@ import pytest
 
 from podscaler.kube.cache import Cache
 from podscaler.kube.client import Client
+from podscaler.kube.transport import Answer
 from podscaler.kube.watch import Reflector, Source
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
@@ -236,6 +237,16 @@ async def test_a_cut_watch_is_resumed_after_a_delay(world: World) -> None:
     await world.clock.advance(0.49)
     before = len(world.asked())
     await world.clock.advance(0.01)
+    assert (before, world.asked()[2:]) == (2, ["allowWatchBookmarks=true&resourceVersion=7 WATCH"])
+
+
+async def test_a_busy_server_says_when_to_watch_again(world: World) -> None:
+    """A watch that is refused with Retry-After is resumed no sooner, and nothing is listed anew."""
+    busy = Answer(429, {"retry-after": "7"}, b"")
+    await world.start(_list(7), busy, Feed())
+    await world.clock.advance(6.9)
+    before = len(world.asked())
+    await world.clock.advance(0.1)
     assert (before, world.asked()[2:]) == (2, ["allowWatchBookmarks=true&resourceVersion=7 WATCH"])
 
 
