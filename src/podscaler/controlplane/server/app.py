@@ -182,7 +182,7 @@ class ApiServer:
         if self._has_custom_kinds:
             self._custom_kinds.load()
         listener = _listener(host, port)
-        server = web.Server(
+        server = faulty_requests.Server(
             self._respond,
             handler_cancellation=True,
             keepalive_timeout=KEEPALIVE_S,
