@@ -93,6 +93,8 @@ async def run(
             log.info("serving /metrics, /healthz and /readyz on %s", await endpoints.start(*address))
         working = asyncio.ensure_future(_work(controller, client, connection.config, settings))
         loop = asyncio.get_running_loop()
+        settling = loop.create_task(garbage.settle_when_listed(controller))
+        stack.callback(settling.cancel)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, controller.stop)
         await working

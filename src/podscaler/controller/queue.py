@@ -10,6 +10,8 @@ from podscaler.controller.telemetry import QueueMetrics
 from podscaler.kube.cache import Key
 from podscaler.workqueue import WorkQueue
 
+TOGETHER_S = 0.05
+
 
 class MeteredQueue(WorkQueue[Key]):
     """A work queue that reports to `metrics`.
@@ -20,7 +22,7 @@ class MeteredQueue(WorkQueue[Key]):
     """
 
     def __init__(self, clock: Clock, metrics: QueueMetrics) -> None:
-        super().__init__(clock)
+        super().__init__(clock, together_s=TOGETHER_S)
         self._metrics = metrics
 
     def add(self, key: Key) -> None:

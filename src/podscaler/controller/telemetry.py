@@ -7,6 +7,7 @@ Source: controller.md 8.
 """
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal, Protocol
 
 import prometheus_client
@@ -86,6 +87,13 @@ class Telemetry:
             ["namespace", "hpa_name"],
             registry=self.registry,
         )
+        self._desired: dict[Key, int] = {}
+        self._reconciled = cache(
+            lambda *labels: (self._reconciliations.labels(*labels), self._reconciliation_s.labels(*labels))
+        )
+        self._computed = cache(
+            lambda *labels: (self._computations.labels(*labels), self._computation_s.labels(*labels))
+        )
         self._stale_skips = Counter(
             f"{PREFIX}_stale_sync_skips",
             "[ALPHA] Total number of HPA syncs skipped due to a stale watch cache.",
@@ -95,13 +103,15 @@ class Telemetry:
 
     def reconciled(self, action: Action, error: ErrorKind, duration_s: float) -> None:
         """One reconciliation ended."""
-        self._reconciliations.labels(action, error).inc()
-        self._reconciliation_s.labels(action, error).observe(duration_s)
+        counter, histogram = self._reconciled(action, error)
+        counter.inc()
+        histogram.observe(duration_s)
 
     def metric_computed(self, action: Action, error: ErrorKind, *, metric_type: str, duration_s: float) -> None:
         """The proposal of one metric was computed, or failed."""
-        self._computations.labels(action, error, metric_type).inc()
-        self._computation_s.labels(action, error, metric_type).observe(duration_s)
+        counter, histogram = self._computed(action, error, metric_type)
+        counter.inc()
+        histogram.observe(duration_s)
 
     def autoscaler_added(self) -> None:
         """One more autoscaler is controlled."""
@@ -113,7 +123,9 @@ class Telemetry:
 
     def desired(self, key: Key, replicas: int) -> None:
         """An autoscaler wants so many replicas; the series stays, as upstream's does, when the autoscaler goes."""
-        self._desired_replicas.labels(*key).set(replicas)
+        if self._desired.get(key) != replicas:
+            self._desired[key] = replicas
+            self._desired_replicas.labels(*key).set(replicas)
 
     def stale_skip(self) -> None:
         """A sync was skipped because the cache has not seen our last write."""
