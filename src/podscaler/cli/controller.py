@@ -16,7 +16,7 @@ from podscaler.cli import recording
 from podscaler.cli import settings as flags
 from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
 from podscaler.clock import SystemClock
-from podscaler.controller import permissions, reaching
+from podscaler.controller import garbage, permissions, reaching
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
