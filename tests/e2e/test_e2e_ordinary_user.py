@@ -99,3 +99,19 @@ def test_a_low_port_is_served_higher_up(ordinary_up: Up) -> None:
         told = [message for name, reason, message in ordinary_up.events() if (name, reason) == ("web", "PortMoved")]
         assert told
         assert "20080" in told[0]
+
+
+def test_commands_and_names_without_privileges(ordinary_up: Up, kubectl_present: None) -> None:
+    """A command enters the container's mounts, and finds the Services that were there at the container's start."""
+    up = ordinary_up
+    up.create(f"{CORE}/services", {"metadata": {"name": "early"}, "spec": {"ports": [{"port": 8080}]}})
+    sleeper = {"name": "c", "image": "busybox", "command": ["sleep", "1000"], "tty": True, "stdin": True}
+    up.create(f"{CORE}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [sleeper]}})
+    eventually(lambda: up.get(f"{CORE}/pods/p")["status"].get("phase"), until=lambda phase: phase == "Running")
+    done = up.run_kubectl("exec", "-i", "p", "--", "sh", "-c", "cat; id -u; exit 3", stdin="hello\n")
+    assert (done.stdout, done.returncode) == (f"hello\n{os.geteuid() or NOBODY}\n", 3)
+    (node,) = up.get("/api/v1/nodes")["items"]
+    if any(one["type"] == "PrivateMounts" and one["status"] == "False" for one in node["status"]["conditions"]):
+        pytest.skip("this machine does not allow an ordinary user private mounts")
+    address = up.get(f"{CORE}/services/early")["spec"]["clusterIP"]
+    assert up.kubectl("exec", "p", "--", "getent", "ahostsv4", "early").startswith(address)

@@ -1,6 +1,7 @@
 """exec, attach, port-forward and logs over WebSockets, with the node played: what clients send and get."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from server_under_test import Running, running_server
+from server_under_test import ADMIN_TOKEN, Running, running_server
 
 from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
 from podscaler.controlplane.registry import LogOptions
@@ -281,6 +282,9 @@ async def test_refusals_of_the_server(
             "one/exec?command=a", 400, "you must specify at least 1 of stdin, stdout, stderr", id="no streams"
         ),
         pytest.param("two/exec?command=a&stdout=1&container=d", 500, 'container not found ("d")', id="not running"),
+        pytest.param(
+            "two/attach?stdout=1&container=d", 500, "container d not found in pod two_default", id="not running: attach"
+        ),
         pytest.param("two/portforward?ports=80", 500, 'pod not found ("two_default")', id="no process"),
         pytest.param("one/portforward", 400, 'query parameter "port" is required', id="no ports"),
         pytest.param(
@@ -328,6 +332,22 @@ async def test_ports_as_channels(server: Running) -> None:
     await socket.send_bytes(b"\x00hello")
     assert (await socket.receive()).data == b"\x00HELLO"
     await socket.close()
+
+
+def told(token: str) -> str:
+    """A token as a sub-protocol."""
+    return "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(token.encode()).decode().strip("=")
+
+
+async def test_token_among_the_protocols(server: Running) -> None:
+    """A browser's token is one of the sub-protocols; another one is spoken. A wrong token is nobody's."""
+    path = path_of("one/exec?command=a&stdout=1")(server)
+    async with aiohttp.ClientSession() as browser:
+        socket = await browser.ws_connect(path, protocols=(told(ADMIN_TOKEN), "v4.channel.k8s.io"))
+        assert (socket.protocol, len(await messages(socket))) == ("v4.channel.k8s.io", 3)
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await browser.ws_connect(path, protocols=(told("wrong"), "v4.channel.k8s.io"))
+    assert refused.value.status == 401
 
 
 class TunnelClient:

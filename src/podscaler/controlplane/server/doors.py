@@ -12,7 +12,7 @@ from podscaler.controlplane.access import acting, client_certificates, impersona
 from podscaler.controlplane.access.rules import Attributes, Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ANONYMOUS, User
-from podscaler.controlplane.server import refusals
+from podscaler.controlplane.server import refusals, websocket_tokens
 
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 _CONNECTED = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
@@ -38,7 +38,7 @@ class Doors:
         """
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         user = client_certificates.user_of(certificate) if certificate else None
-        authorization = request.headers.get("Authorization", "")
+        authorization = request.headers.get("Authorization") or websocket_tokens.authorization(request)
         user = user or self.authenticator.user_of(authorization)
         if user is None and path in self.open_paths and not authorization:
             user = ANONYMOUS

@@ -44,7 +44,8 @@ async def execute(plane: Plane, call: Call) -> Answer | web.StreamResponse:
             raise SessionFailure("exec command cannot be empty")
         return await container.execute(command, options)
 
-    return await _serve(plane, call, _Wanted(begin, options, "executing command in", command))
+    wanted = _Wanted(begin, options, "executing command in", command, missing='container not found ("{name}")')
+    return await _serve(plane, call, wanted)
 
 
 async def attach(plane: Plane, call: Call) -> Answer | web.StreamResponse:
@@ -58,17 +59,19 @@ async def attach(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     async def begin(container: ContainerSessions) -> Session:
         return await container.attach(options)
 
-    return await _serve(plane, call, _Wanted(begin, options, "attaching to", ()))
+    wanted = _Wanted(begin, options, "attaching to", (), missing="container {name} not found in pod {pod}")
+    return await _serve(plane, call, wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a client asks for; `what` is the word for it in a failure."""
+    """What a client asks for; `what` is the word for it in a failure, `missing` the text where nothing runs."""
 
     begin: Begin
     options: StreamOptions
     what: str
     command: tuple[str, ...]
+    missing: str
 
 
 def _options(query: Query) -> StreamOptions:
@@ -93,7 +96,8 @@ async def _serve(plane: Plane, call: Call, wanted: _Wanted) -> Answer | web.Stre
         return pod_targets.said_by_node(NO_STREAM, 400)
     container = plane.connections.find_container(pod, name)
     if container is None:
-        return pod_targets.said_by_node(f'container not found ("{name}")', 500)
+        full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
+        return pod_targets.said_by_node(wanted.missing.format(name=name, pod=full_name), 500)
     if not websockets.is_websocket(call.request):
         raise pod_targets.not_spoken()
     framing = channels.COMMAND_PROTOCOLS[websockets.choose_protocol(call.request, channels.COMMAND_PROTOCOLS)]
