@@ -1,6 +1,6 @@
 """Connections that are kept for the next request.
 
-`kube.http_transport` takes one for each request and gives it back. At most a hundred exist; who finds none waits for
+`kube.http_transport` takes one for each request and gives it back. At most CONNECTIONS exist; who finds none waits for
 its turn. The one that was used last is used first, so that what a quiet time does not need grows old and is closed.
 """
 
@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 
 from podscaler.kube.connection import Connection
 
-CONNECTIONS = 100
+CONNECTIONS = 256
+"""Enough that three metrics APIs that take their time (`podscaler.metrics.limited`) leave some for everything else."""
 KEEP_ALIVE_S = 45.0
 """Shorter than servers keep an idle connection, so that it is us who close it and no request meets a closed one."""
 

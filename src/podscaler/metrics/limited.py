@@ -11,8 +11,11 @@ from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodM
 from podscaler.api.selectors import Selector
 from podscaler.metrics.source import MetricsSource
 
-IN_FLIGHT = 24
-"""With three APIs this leaves connections of the pool (100) for everything else, however slow all three are."""
+IN_FLIGHT = 72
+"""5,000 autoscalers with a query of their own each, answered in 200 ms, need 67 for a period of 15 s.
+
+With three APIs it leaves some of the pool's 256 connections for everything else, however slow all three are.
+"""
 
 
 class LimitedMetricsSource:
