@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api import canonical, decoding, schema
-from podscaler.api.managed_fields import field_sets, kinds, message_types, structural_types
+from podscaler.api import canonical, decoding, field, schema
+from podscaler.api.field import FieldError
+from podscaler.api.managed_fields import field_sets, kinds, message_types, naming, structural_types
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.kinds import Kind
 from podscaler.api.managed_fields.managers import Entries, timeless
@@ -36,6 +37,7 @@ _NOT_BY_STATUS = {
 }
 _Find = Callable[[str], Version | None]
 _ANY_OBJECT = structural_types.of_kind({})
+SUBRESOURCE_MAX_BYTES = 256
 _REPLICAS = ("f:spec", "f:replicas")
 
 
@@ -99,9 +101,8 @@ class FieldManagers:
             entries = update.live if update.sent is None else update.sent
         else:
             before = kinds.base(update.live, None if update.subresource else update.sent) or []
-            entries = before
-            if before and not is_same:
-                entries = self._updated(resource, update, before, author)
+            settled = not before or (is_same and before is update.live)
+            entries = before if settled else self._updated(resource, update, before, author)
         return entries, not (is_same and _say_the_same(entries, update.live))
 
     def _updated(self, resource: Resource, update: Update, before: Sequence[Any], author: Author) -> Entries:
@@ -160,6 +161,19 @@ def set_entries(obj: Object, entries: Sequence[Any] | None) -> None:
         obj["metadata"]["managedFields"] = entries
     else:
         obj["metadata"].pop("managedFields", None)
+
+
+def faults(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldError]:
+    """What is wrong with the names in entries that a client wrote and that can be understood."""
+    return [fault for index, entry in enumerate(entries or ()) for fault in _entry_faults(index, entry)]
+
+
+def _entry_faults(index: int, entry: Mapping[str, Any]) -> list[FieldError]:
+    place = f"metadata.managedFields[{index}]"
+    found = naming.faults(f"{place}.manager", entry.get("manager", ""))
+    if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
+        found.append(field.too_long(f"{place}.subresource", SUBRESOURCE_MAX_BYTES))
+    return found
 
 
 def _say_the_same(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:

@@ -72,12 +72,12 @@ class Writer:
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
         self._set_name(transaction, resource, metadata)
-        managed = metadata.get("managedFields")
+        sent = managed = metadata.get("managedFields")
         if author is not None:
             managed = self.field_managers.created(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
-        self._refuse(resource, obj, preparing.new_faults(resource, obj))
+        self._refuse(resource, obj, preparing.new_faults(resource, obj) + managing.faults(managed if sent else None))
         metadata = obj["metadata"]
         other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
         if other is not None:
@@ -106,7 +106,9 @@ class Writer:
         found = transaction.find(resource.storage_key, namespace, name) is not None
         if found or options.subresource:
             return self.update(transaction, resource, key, change, options), False
-        return self.create(transaction, resource, change({}), give, options.author), True
+        new = change({})
+        new["metadata"].pop("resourceVersion", None)
+        return self.create(transaction, resource, new, give, options.author), True
 
     def update(
         self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
@@ -116,12 +118,15 @@ class Writer:
         self._check_preconditions(resource, stored, options)
         old, new = stored.decode(), change(stored.decode())
         live, sent = managing.take_entries(old), managing.take_entries(new)
+        if sent == live:
+            sent = None
         if not options.subresource:
             self._admit(resource, new, old)
         preparing.check_version(self.named(resource), new, stored)
         self._set_type(resource, new)
         preparing.complete_update(resource, new, old, options.subresource)
-        self._refuse(resource, new, preparing.update_faults(resource, new, old, options.subresource))
+        faults = preparing.update_faults(resource, new, old, options.subresource) + managing.faults(sent)
+        self._refuse(resource, new, faults)
         new = preparing.stored_form(self.named(resource), new)
         if deletion.is_due(resource, new, old):
             transaction.remove(stored)

@@ -40,7 +40,7 @@ def _map_faults(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str
     if not isinstance(value, dict):
         yield path, f"expected map, got {_held(value)}"
         return
-    for name in value:
+    for name in sorted(value):
         child = kind.child(name)
         below = f"{path}.{name}"
         if child is None:

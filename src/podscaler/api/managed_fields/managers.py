@@ -164,7 +164,9 @@ def _read(fields: Any) -> Set:
 def _read_set(fields: Any) -> Set:
     if not isinstance(fields, dict):
         raise EntriesError("a set is no object")
-    return {
-        field_sets.SELF if element == field_sets.SELF else path_elements.parsed(element): _read_set(node)
-        for element, node in fields.items()
-    }
+    found: Set = {}
+    for text, node in fields.items():
+        element = text if text == field_sets.SELF else path_elements.parsed(text)
+        if element:
+            found[element] = _read_set(node)
+    return found

@@ -8,6 +8,7 @@ patch strategy, as upstream's reading of OpenAPI does it.
 """
 
 from functools import cache, partial
+from typing import Any
 
 from podscaler.api import schema
 from podscaler.api.managed_fields import types
@@ -28,6 +29,7 @@ _SCALARS: dict[str, Scalar] = {
     schema.QUANTITY: "untyped",
     schema.INT_OR_STRING: "untyped",
 }
+_ZEROS: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
 _OWN_FORMS = {
     schema.RAW_EXTENSION: types.FREE_OBJECT,
     schema.FIELDS_V1: types.FREE_OBJECT,
@@ -110,8 +112,16 @@ def _keys(field: Field) -> tuple[str, ...] | None:
             return None
 
 
-def _defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, object], ...]:
+def _defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     if field.is_scalar:
         return ()
     found = ((key, schema.find_field(field.type, key)) for key in keys)
-    return tuple((key, each.default) for key, each in found if each is not None and each.default is not None)
+    defaults = ((key, _default(each)) for key, each in found if each is not None)
+    return tuple((key, default) for key, default in defaults if default is not None)
+
+
+def _default(field: Field) -> Any:
+    """What a field without a value has: one that is always there in JSON has its zero, None for no default."""
+    if field.default is not None or field.omitempty or field.pointer:
+        return field.default
+    return _ZEROS.get(_SCALARS.get(field.type, ""))

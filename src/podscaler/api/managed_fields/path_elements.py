@@ -57,7 +57,7 @@ def name_of(element: str) -> str:
 
 
 def parsed(text: str) -> str:
-    """The step of a text that a client wrote, in its one form.
+    """The step of a text that a client wrote, in its one form; empty for a kind of step that nobody knows.
 
     Raises:
         ElementError: for what is none.
@@ -65,6 +65,10 @@ def parsed(text: str) -> str:
     kind, rest = text[:2], text[2:]
     if kind == "f:":
         return text
+    if kind not in ("k:", "v:", "i:"):
+        if kind[1:] != ":":
+            raise ElementError(f"no step of a path: {text}")
+        return ""
     try:
         item = _decode(rest)
     except msgspec.DecodeError:

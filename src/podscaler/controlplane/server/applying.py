@@ -8,6 +8,7 @@ defaulted and turned into the storage version like any body.
 Source: the API server's apply patcher; golden update-hpa.jsonl, scale.jsonl.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,7 @@ from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.queries import WriteOptions
 
 APPLY = "application/apply-patch+yaml"
+_FLOAT = re.compile(r"cannot unmarshal number \S*[.eE]\S* into Go .* of type (\w+)$")
 _MAP_TYPE = "map[string]interface {}"
 
 
@@ -110,9 +112,18 @@ class Applying:
     def _judge_text(self, warnings: list[str]) -> None:
         found, validation = self.configuration.duplicates, self.options.field_validation
         if found and validation == "Strict":
-            raise refusals.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {found}")
+            raise refusals.bad_request(f"error strict decoding patch: error converting YAML to JSON: {found}")
         if found and validation == "Warn":
             warnings.extend(bodies.shown((found,)))
+
+    def _unconvertible(self, text: str) -> str:
+        config = self.configuration.obj
+        float_for = _FLOAT.search(text)
+        why = f"cannot convert float64 to {float_for[1]}" if float_for else text
+        return (
+            f"failed to convert new object ({_named(config)}) to proper version: "
+            f"unable to convert unstructured object to {_type_text(config)}: {why}"
+        )
 
     def _decoded(self, obj: Object) -> Object:
         metadata = dict(obj["metadata"])
@@ -120,8 +131,7 @@ class Applying:
         try:
             decoded = self.target.decode({**obj, "metadata": metadata})
         except DecodeError as error:
-            text = f"failed to convert new typed object ({_named(obj)}) to object: {error}"
-            raise object_refusals.unnamed_failure(text) from None
+            raise object_refusals.unnamed_failure(self._unconvertible(str(error))) from None
         result = bodies.typed(decoded, self.target.expected)
         result.setdefault("metadata", {})["managedFields"] = entries
         return result
@@ -171,7 +181,10 @@ def _parse_yaml(body: bytes) -> Configuration:
     try:
         document = yaml_text.parse(body)
     except DecodeError as error:
-        raise refusals.bad_request(f"error encoding patch: {error}") from None
+        text = f"error encoding patch: {error}"
+        if body.lstrip().startswith(b"{"):  # upstream takes such a text for JSON, and meets the fault later
+            text = f"error decoding patch: error converting YAML to JSON: {error}"
+        raise refusals.bad_request(text) from None
     if document.value is not None and not isinstance(document.value, dict):
         found = json_patch.json_type(document.value)
         text = f"json: cannot unmarshal {found} into Go value of type {_MAP_TYPE}"

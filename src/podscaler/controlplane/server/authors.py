@@ -5,9 +5,10 @@ Called by the handlers of writes.
 Source: the API server's managerOrUserAgent.
 """
 
+from podscaler.api.managed_fields.naming import NAME_MAX_BYTES
 from podscaler.controlplane.options import Author
 from podscaler.controlplane.server.calls import Call
-from podscaler.controlplane.server.queries import FIELD_MANAGER_MAX_BYTES, WriteOptions
+from podscaler.controlplane.server.queries import WriteOptions
 
 
 def of(call: Call, options: WriteOptions) -> Author:
@@ -24,7 +25,7 @@ def program(user_agent: str) -> str:
         if not character.isprintable():
             continue
         length += len(character.encode("utf-8", "replace"))
-        if length > FIELD_MANAGER_MAX_BYTES:
+        if length > NAME_MAX_BYTES:
             break
         name += character
     return name

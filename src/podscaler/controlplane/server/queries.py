@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from podscaler.api import field
 from podscaler.api.field import FieldError
+from podscaler.api.managed_fields import naming
 from podscaler.controlplane.options import DeleteOptions, ListOptions, Preconditions
 from podscaler.controlplane.server import refusals
 from podscaler.errors import StatusError
@@ -20,7 +21,6 @@ from podscaler.errors import StatusError
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 PARAMETERS_MAX = 1000
-FIELD_MANAGER_MAX_BYTES = 128
 
 
 class Query:
@@ -162,7 +162,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
     faults = _dry_run_faults(query.texts("dryRun"))
     if validation not in FIELD_VALIDATIONS:
         faults.append(field.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
-    faults += _manager_faults(manager)
+    faults += naming.faults("fieldManager", manager)
     if faults:
         raise _refused(kind, faults)
     chosen = cast(FieldValidation, validation or "Warn")
@@ -181,19 +181,6 @@ def patch_options(query: Query, *, applies: bool) -> WriteOptions:
     if not applies and options.force is not None:
         raise _refused("PatchOptions", [field.forbidden("force", "may not be specified for non-apply patch")])
     return options
-
-
-def _manager_faults(manager: str) -> list[FieldError]:
-    faults = []
-    if len(manager.encode()) > FIELD_MANAGER_MAX_BYTES:
-        faults.append(field.too_long("fieldManager", FIELD_MANAGER_MAX_BYTES))
-    position = 0
-    for character in manager:
-        if not character.isprintable():
-            text = f"invalid character U+{ord(character):04X} (at position {position})"
-            faults.append(field.invalid("fieldManager", manager, text))
-        position += len(character.encode("utf-8", "replace"))
-    return faults
 
 
 def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
