@@ -80,13 +80,10 @@ func told(followers []*follower) *report {
 	return found
 }
 
-// speaking gives a configuration whose requests and answers have the content type.
+// speaking gives a configuration whose requests have the content type, and which takes no answer in another.
 func speaking(config *rest.Config, contentType string) *rest.Config {
 	spoken := rest.CopyConfig(config)
 	spoken.ContentType = contentType
 	spoken.AcceptContentTypes = contentType
-	if contentType != "application/json" {
-		spoken.AcceptContentTypes += ",application/json"
-	}
 	return spoken
 }
