@@ -184,7 +184,9 @@ class ControlPlane:
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
         authority = access.certificates.authority_pem.decode()
-        facts = ClusterFacts(self._resources, cluster_ips, authority, (HOST, port), server.group_versions)
+        facts = ClusterFacts(
+            self._resources, cluster_ips, authority, (HOST, port), server.group_versions, accounts.issue_for_secret
+        )
         controllers = Controllers(
             registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers
         )

@@ -46,6 +46,7 @@ class Running:
     clock: VirtualClock
     client: aiohttp.ClientSession
     url: str
+    accounts: AccountTokens
 
     async def request(self, method: str, path: str, **arguments: Any) -> Reply:
         """Send one request as the admin, unless `headers` say otherwise; `json` and `data` as aiohttp has them."""
@@ -81,7 +82,7 @@ async def running_server(
     port = await server.start("127.0.0.1", 0)
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as client:
-        running = Running(server, objects, clock, client, f"http://127.0.0.1:{port}")
+        running = Running(server, objects, clock, client, f"http://127.0.0.1:{port}", accounts)
         await running.create("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "default"}})
         yield running
     await server.stop()

@@ -20,6 +20,8 @@ _KEYS_BY_TYPE = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
 """What a Secret of such a type must hold."""
+_OF_ACCOUNT = "kubernetes.io/service-account-token"
+_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 
 def config_map_faults(new: Object, old: Object | None) -> list[FieldError]:
@@ -45,6 +47,8 @@ def secret_faults(new: Object, old: Object | None) -> list[FieldError]:
     found += [required(f"data[{key}]") for key in _KEYS_BY_TYPE.get(kind, ()) if key not in data]
     if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
         found += [required("data[username]"), required("data[password]")]
+    if kind == _OF_ACCOUNT and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME):
+        found.append(required(f"metadata.annotations[{_ACCOUNT_NAME}]"))
     if old is not None and kind != old.get("type", ""):
         found.append(invalid("type", kind, "field is immutable"))
     return found + _immutable_faults(new, old, "data")

@@ -33,6 +33,7 @@ CLAIM = "kubernetes.io"
 POD_TOKEN_LIFE_S = 3607
 """What the volume that every pod gets asks for; such tokens are good for longer: not everyone reads them anew."""
 EXTENDED_LIFE_S = 365 * 24 * 3600
+KEPT_LIFE_S = 10 * EXTENDED_LIFE_S
 _DELETED_LEEWAY_S = 60
 _REMEMBERED = 4096
 _RESOURCES = {"pod": "pods", "secret": "secrets", "node": "nodes"}
@@ -129,6 +130,10 @@ class AccountTokens:
         node = self._find("nodes", "", spec.get("nodeName") or "")
         bound: dict[str, Object] = {"pod": dict(pod)} | ({"node": node.decode()} if node is not None else {})
         return self.issue(account.decode(), Terms([audience] if audience else self.audiences, life_s, bound))
+
+    def issue_for_secret(self, account: Object, secret: Object) -> str:
+        """A new token of a ServiceAccount that lasts, and dies with the Secret that keeps it."""
+        return self.issue(account, Terms(self.audiences, KEPT_LIFE_S, {"secret": secret}))
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> Known | TokenFault | None:
         """Whose token it is; None for one that another issuer made, or that is no such token at all."""

@@ -13,6 +13,7 @@ from podscaler import supervision
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access.aggregation import ClusterRoleAggregation
+from podscaler.controlplane.access.token_secrets import IssueForSecret, TokenSecrets
 from podscaler.controlplane.cluster import apiservices
 from podscaler.controlplane.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
@@ -53,6 +54,7 @@ ALL = frozenset(
         "replication-controller",
         "service-address-controller",
         "service-proxy",
+        "serviceaccount-token-controller",
         "statefulset-controller",
     }
 )
@@ -97,6 +99,7 @@ class ClusterFacts:
         ca_certificate: PEM text of the API server's CA.
         server: IP address and port of the API server.
         group_versions: what the API server serves, apart from custom resources.
+        issue_for_secret: makes the tokens that Secrets keep, None where service accounts have none.
     """
 
     resources: tuple[Resource, ...]
@@ -104,6 +107,7 @@ class ClusterFacts:
     ca_certificate: str
     server: Address
     group_versions: tuple[GroupVersion, ...] = ()
+    issue_for_secret: IssueForSecret | None = None
 
 
 class Controllers:
@@ -153,7 +157,14 @@ class Controllers:
             "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),
             "event-expiry": lambda: EventExpiry(registry, clock),
             "pod-garbage-collector": lambda: FinishedPods(registry),
+            **self._token_makers(),
         }
+
+    def _token_makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+        issue, authority = self._facts.issue_for_secret, self._facts.ca_certificate
+        if issue is None:
+            return {}
+        return {TokenSecrets.name: lambda: TokenSecrets(self._registry, issue, ca_certificate=authority)}
 
     def _apiservices(self) -> ApiServices:
         facts = self._facts
