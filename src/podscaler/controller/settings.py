@@ -16,6 +16,7 @@ from podscaler.core import emulation
 from podscaler.core import settings as core_settings
 
 TURNS_PER_WORKER = 4
+MAX_TICK_S = 2.0
 REACTING_TICK_S = 1.0
 
 
@@ -63,12 +64,11 @@ class Settings:
 
     @property
     def tick_s(self) -> float:
-        """How old an answer about metrics may be that a sync is given, in seconds: a tenth of the period.
+        """How old an answer about metrics may be that a sync is given, in seconds.
 
-        Who reacts to changes looks every second, or more often.
+        A tenth of the period, and no more than two seconds; who reacts to changes looks every second.
         """
-        tick_s = self.sync_period_s / 10
-        return min(tick_s, REACTING_TICK_S) if self.reacts else tick_s
+        return min(self.sync_period_s / 10, REACTING_TICK_S if self.reacts else MAX_TICK_S)
 
     @property
     def status_period_s(self) -> float:

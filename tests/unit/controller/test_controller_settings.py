@@ -18,6 +18,8 @@ CHANGED = Settings(
     algorithm="v1.1",
     upscale_delay_ns=60 * NANOSECONDS,
     emulate="1.38",
+    status_period_ns=60 * NANOSECONDS,
+    reacts=True,
     gates=Gates({"HPAScaleToZero": False, "StaleControllerConsistencyHPA": False, "PodLevelResources": True}),
 )
 
@@ -46,3 +48,12 @@ def test_flags_have_their_names() -> None:
         "feature-gates": "",
         "history": "cluster",
     }
+
+
+@pytest.mark.parametrize(
+    ("period_s", "reacts", "tick_s"),
+    [(1, False, 0.1), (15, False, 1.5), (20, False, 2.0), (300, False, 2.0), (5, True, 0.5), (15, True, 1.0)],
+)
+def test_a_tick(period_s: int, reacts: bool, tick_s: float) -> None:
+    """A tenth of the period, two seconds at most; one second at most for those who react to changes."""
+    assert Settings(sync_period_ns=period_s * NANOSECONDS, reacts=reacts).tick_s == tick_s
