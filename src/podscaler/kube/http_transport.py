@@ -87,6 +87,11 @@ class HttpTransport:
             opened.close()
             self._pool.release(opened.connection)
 
+    @property
+    def connections_in_use(self) -> int:
+        """How many connections serve a request now."""
+        return self._pool.in_use
+
     async def close(self) -> None:
         """Close all connections."""
         self._pool.close()

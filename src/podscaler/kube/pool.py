@@ -32,6 +32,11 @@ class Pool:
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._retired: set[Connection] = set()
 
+    @property
+    def in_use(self) -> int:
+        """How many connections were taken and not given back."""
+        return len(self._used)
+
     def find_idle(self) -> Connection | None:
         """An idle connection that is still good, now in use; None where there is none."""
         now_s = self._loop.time()
