@@ -30,10 +30,15 @@ def test_recorded_flags_mean_the_same(settings: Settings) -> None:
     assert core_settings.from_flags(settings.flags, settings.decision.emulation.version) == settings.decision
 
 
-def test_flags_of_older_releases_are_recorded_where_they_are_used() -> None:
-    """A recording is decided again by the same algorithm, with the same cooldowns."""
+def test_other_flags_are_recorded_where_they_are_used() -> None:
+    """Those of older releases, with which a recording is decided again, and our own."""
     flags = {name: value for name, value in CHANGED.flags.items() if name not in Settings().flags}
-    assert flags == {"algorithm": "v1.1", "horizontal-pod-autoscaler-upscale-delay": "1m0s"}
+    assert flags == {
+        "algorithm": "v1.1",
+        "horizontal-pod-autoscaler-upscale-delay": "1m0s",
+        "status-period": "1m0s",
+        "react-to-changes": True,
+    }
 
 
 def test_flags_have_their_names() -> None:
