@@ -12,6 +12,7 @@ STOP_TIMEOUT_S = 30
 
 HORIZONTAL = ("horizontal-pod-autoscaler-controller",)
 WORKLOADS = (
+    "daemonset-controller",
     "deployment-controller",
     "garbage-collector-controller",
     "namespace-controller",
@@ -19,7 +20,7 @@ WORKLOADS = (
     "replicationcontroller-controller",
     "statefulset-controller",
 )
-"""What `up --without-workload-controllers` leaves to others, but for DaemonSets."""
+"""What `up --without-workload-controllers` leaves to others."""
 
 QUICK = (
     "--horizontal-pod-autoscaler-sync-period=2s",

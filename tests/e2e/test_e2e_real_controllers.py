@@ -178,6 +178,19 @@ def test_a_replication_controller_counts_its_pods(worked: Up, namespace: str) ->
     assert owners == [None, None]
 
 
+def test_a_daemon_set_has_a_pod_on_the_node(worked: Up, namespace: str) -> None:
+    """Its pod comes, is replaced when the template changes, and goes with it."""
+    path = f"{apps(namespace)}/daemonsets"
+    daemon = workload("DaemonSet", "agent", 0)
+    del daemon["spec"]["replicas"]
+    worked.create(path, daemon)
+    first = eventually(lambda: pods(worked, namespace), until=lambda found: len(found) == 1)
+    worked.patch(f"{path}/agent", {"spec": {"template": {"metadata": {"annotations": {"revision": "2"}}}}})
+    eventually(lambda: pods(worked, namespace), until=lambda found: len(found) == 1 and not first.keys() & found.keys())
+    worked.delete(f"{path}/agent")
+    all_gone(worked, f"{core(namespace)}/pods")
+
+
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 def test_dependents_are_collected(worked: Up, namespace: str, policy: str) -> None:
     """With the Deployment go its ReplicaSet and its pods; in the foreground, before it."""
@@ -202,6 +215,31 @@ def test_a_namespace_goes_with_all_that_is_in_it(worked: Up, namespace: str) -> 
     worked.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     assert worked.get(f"{core(namespace)}/pods")["items"] == []
     assert worked.find(f"{core(namespace)}/configmaps/kept") is None
+
+
+def test_dependents_of_custom_objects_are_collected(worked: Up, namespace: str) -> None:
+    """The garbage collector finds a new kind by discovery, follows it, and removes what belonged to its objects."""
+    group = f"{namespace[-20:].strip('-')}.example.org"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "owners", "singular": "owner", "kind": "Owner"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": f"owners.{group}"}, "spec": spec}
+    worked.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    path = f"/apis/{group}/v1/namespaces/{namespace}/owners"
+    eventually(lambda: worked.find(path), until=lambda found: found is not None)
+    body = {"apiVersion": f"{group}/v1", "kind": "Owner", "metadata": {"name": "one"}}
+    owner = worked.create(path, body)["metadata"]
+    reference = {"apiVersion": f"{group}/v1", "kind": "Owner", "name": "one", "uid": owner["uid"]}
+    owned = {"metadata": {"name": "owned", "ownerReferences": [reference]}}
+    worked.create(f"{core(namespace)}/configmaps", owned)
+    worked.delete(f"{path}/one")
+    found = f"{core(namespace)}/configmaps/owned"
+    eventually(lambda: worked.find(found), until=lambda obj: obj is None, timeout_s=90)
+    worked.create(path, body)
+    worked.delete(f"/api/v1/namespaces/{namespace}")
+    eventually(lambda: worked.find(f"/api/v1/namespaces/{namespace}"), until=lambda obj: obj is None, timeout_s=60)
+    assert worked.get(path)["items"] == []
 
 
 def test_the_leader_holds_a_lease(worked: Up) -> None:
