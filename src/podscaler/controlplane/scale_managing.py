@@ -5,6 +5,8 @@ Called by `objects` inside the store's write.
 Source: the scale subresources of upstream's registries.
 """
 
+from dataclasses import replace
+
 from podscaler.api import canonical
 from podscaler.api.managed_fields import kinds, message_types
 from podscaler.api.managed_fields.kinds import Kind
@@ -13,7 +15,7 @@ from podscaler.api.managed_fields.scale_fields import SCALE_VERSION
 from podscaler.api.managed_fields.types import Type
 from podscaler.api.managed_fields.updating import Versions
 from podscaler.api.resources import Object, Resource
-from podscaler.controlplane import managing, scaling
+from podscaler.controlplane import managing, refusals, scaling
 from podscaler.controlplane.managing import FieldManagers
 from podscaler.controlplane.options import Author
 from podscaler.controlplane.writing import Change
@@ -52,7 +54,7 @@ def rescaled(
         obj: as it is stored.
 
     Raises:
-        StatusError: what `change` raises, 422 for a negative number.
+        StatusError: what `change` raises, 409 for another object's uid, 422 for a negative number.
     """
     parent = managing.take_entries(obj) or []
     fields = field_managers.scale_fields(resource)
@@ -60,12 +62,22 @@ def rescaled(
     live = fields.of_scale(parent)
     managing.set_entries(scale, live)
     wanted = change(scale)
+    _check_uid(resource, wanted, obj)
     sent = managing.take_entries(wanted)
     managing.take_entries(scale)
     after = sent or [] if author is None else _updated(scale, wanted, live, author)
     scaling.apply_scale(resource, obj, wanted)
     obj["metadata"]["managedFields"] = fields.of_parent(parent, after)
     return obj
+
+
+def _check_uid(resource: Resource, wanted: Object, obj: Object) -> None:
+    """Refuse (409) a Scale that says that it is that of another object."""
+    uid, found = (wanted.get("metadata") or {}).get("uid", ""), obj["metadata"]["uid"]
+    if uid and uid != found:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        named = replace(resource, plural=f"{resource.plural}/scale")
+        raise refusals.conflict(named, obj["metadata"]["name"], why)
 
 
 def _updated(scale: Object, wanted: Object, live: Entries, author: Author) -> Entries:

@@ -82,6 +82,15 @@ def _deadline_faults(spec: Object) -> list[FieldError]:
     return [invalid("spec.progressDeadlineSeconds", deadline_s, "must be greater than minReadySeconds")]
 
 
+def _prepare_status_update(new: Object, old: Object) -> None:
+    """Through its status a Deployment gets neither another spec nor other labels."""
+    status_subresource.keep_spec(new, old)
+    metadata = new["metadata"]
+    metadata.pop("labels", None)
+    if "labels" in old["metadata"]:
+        metadata["labels"] = old["metadata"]["labels"]
+
+
 def status_faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with the status of a Deployment."""
     del old
@@ -121,7 +130,7 @@ RESOURCE = Resource(
     strategy=Strategy(
         prepare_create=status_subresource.start_with({}),
         prepare_update=status_subresource.keep_status,
-        prepare_status_update=status_subresource.keep_spec,
+        prepare_status_update=_prepare_status_update,
         validate=faults,
         validate_status=status_faults,
         has_generation=True,

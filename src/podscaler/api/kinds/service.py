@@ -29,7 +29,7 @@ def fill(service: Object) -> None:
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
     _fill_traffic(spec)
-    _fill_families(spec)
+    _fill_addresses(spec)
     service.setdefault("status", {}).setdefault("loadBalancer", {})
 
 
@@ -43,15 +43,25 @@ def _fill_traffic(spec: Object) -> None:
 
 
 def _fill_families(spec: Object) -> None:
-    """One IPv4 address; `clusterIPs` repeats `clusterIP`, whichever of the two was given."""
+    """One IPv4 address."""
+    if spec["type"] != "ExternalName":
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def _fill_addresses(spec: Object) -> None:
+    """`clusterIPs` repeats `clusterIP`, whichever of the two was given."""
     if spec["type"] == "ExternalName":
         return
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
     if spec.get("clusterIP"):
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
     elif spec.get("clusterIPs"):
         spec["clusterIP"] = spec["clusterIPs"][0]
+
+
+def _prepare_create(new: Object) -> None:
+    new["status"] = {"loadBalancer": {}}
+    _fill_families(new["spec"])
 
 
 def _prepare_update(new: Object, old: Object) -> None:
@@ -64,6 +74,7 @@ def _prepare_update(new: Object, old: Object) -> None:
                 new_spec[name] = old_spec[name]
     if new_spec["type"] in _OUTSIDE and old_spec["type"] in _OUTSIDE:
         _keep_node_ports(new_spec, old_spec)
+    _fill_families(new_spec)
 
 
 def _keep_node_ports(new_spec: Object, old_spec: Object) -> None:
@@ -132,7 +143,7 @@ RESOURCE = Resource(
         "spec.type": service["spec"].get("type", ""),
     },
     strategy=Strategy(
-        prepare_create=status_subresource.start_with({"loadBalancer": {}}),
+        prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
         validate=service_validation.faults,
