@@ -181,7 +181,8 @@ async def test_input_and_half_close(server: Running, node: Node) -> None:
     """Input comes back; the half-close of v5 ends it, and with it the command."""
     socket = await open_socket(server, "one/exec?command=cat&stdin=1&stdout=1&tty=1", "v5.channel.k8s.io")
     await socket.send_bytes(b'\x04{"Width":90,"Height":30}')
-    await socket.send_bytes(b"\x04nonsense")
+    for nonsense in (b"nonsense", b'{"Width":1}', b"[" * 100_000, b'{"Width":1e999,"Height":1}'):
+        await socket.send_bytes(b"\x04" + nonsense)
     await socket.send_bytes(b"\x00hello")
     await socket.send_bytes(b"\xff\x00")
     got = await messages(socket)
@@ -329,6 +330,8 @@ async def test_ports_as_channels(server: Running) -> None:
     fault = (await socket.receive()).data
     assert fault.startswith(b"\x03error forwarding port 81 to pod one, uid ")
     assert fault.endswith(b": failed to connect: connection refused")
+    for nowhere in (b"\x04x", b"\xfex", b"\x01x", b""):
+        await socket.send_bytes(nowhere)
     await socket.send_bytes(b"\x00hello")
     assert (await socket.receive()).data == b"\x00HELLO"
     await socket.close()

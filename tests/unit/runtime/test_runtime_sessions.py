@@ -129,6 +129,14 @@ async def test_program_that_is_not_there(threads: Threads) -> None:
     assert len(os.listdir("/proc/self/fd")) <= len(before) + 1
 
 
+async def test_argument_that_no_program_can_have(threads: Threads) -> None:
+    """A zero byte in an argument is a failure, with a terminal and without."""
+    for options in (OUT, StreamOptions(stdout=True, tty=True)):
+        with pytest.raises(SessionFailure, match="embedded null byte"):
+            async with command(threads, options, "echo", "a\0b"):
+                pass
+
+
 async def test_closing_wakes_readers_and_writers() -> None:
     """Who waits for a descriptor that is closed is told the end."""
     reading, writing = os.pipe()

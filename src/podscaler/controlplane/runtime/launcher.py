@@ -256,7 +256,7 @@ def main() -> None:
     os.set_inheritable(descriptor, False)
     try:
         carry_out(json.loads(sys.argv[1]))
-    except (Fault, OSError) as error:
+    except (Fault, OSError, ValueError) as error:  # ValueError: a zero byte in an argument
         os.write(descriptor, str(error).encode("utf-8", "replace"))
         os._exit(128)
 

@@ -5,6 +5,7 @@ bound on this machine to where they really are (`port_map`).
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime.container_run import ContainerRun
 
 CONNECT_WITHIN_S: Final = 10.0
+CLOSE_WITHIN_S: Final = 1.0
 READ_BYTES: Final = 32 * 1024
 BUFFER_BYTES: Final = 64 * 1024
 
@@ -64,7 +66,11 @@ class PortConnection:
             self._writer.write_eof()
 
     async def close(self) -> None:
-        """Cut it."""
+        """Send what is on its way, if the pod takes it soon, and cut."""
+        self._writer.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_WITHIN_S):
+                await self._writer.wait_closed()
         self._writer.transport.abort()
 
 

@@ -127,7 +127,7 @@ class _Forwarding:
             if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
                 continue
             received = self._framing.decode(message.data)
-            if received is not None and received.channel % 2 == 0 and received.channel // 2 < len(inputs):
+            if received is not None and received.channel in range(0, 2 * len(inputs), 2):
                 await inputs[received.channel // 2].put(received.data)
 
     async def _send(self, channel: int, data: bytes) -> None:

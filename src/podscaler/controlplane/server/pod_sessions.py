@@ -23,6 +23,9 @@ from podscaler.controlplane.server.channels import Framing, Received, Violation
 from podscaler.controlplane.server.open_sessions import Activity
 from podscaler.controlplane.server.queries import Query
 
+SIZE_MAX_BYTES = 1024
+"""Of a message with a terminal's size."""
+
 NO_STREAM = "you must specify at least 1 of stdin, stdout, stderr"
 
 _log = logging.getLogger(__name__)
@@ -215,6 +218,8 @@ class _Conversation:
 
 def _size(data: bytes) -> tuple[int, int] | None:
     """Columns and rows of a terminal, None for what cannot be read."""
+    if len(data) > SIZE_MAX_BYTES:
+        return None
     try:
         size = json.loads(data)
         return int(size["Width"]), int(size["Height"])
