@@ -6,7 +6,7 @@
 import asyncio
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -198,7 +198,8 @@ async def _reactions(case: Case, client: Client, metrics: Metrics) -> list[float
         await asyncio.sleep(max(began_s + moment_s - CLOCK.monotonic_s(), 0))
         stepped[index] = CLOCK.monotonic_s()
         metrics.tell(steps=dict.fromkeys(stepped, STEPPED_MILLI))
-    await asyncio.wait([asyncio.ensure_future(all_seen.wait())], timeout=2 * case.period_s)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(all_seen.wait(), 2 * case.period_s)
     watch.cancel()
     metrics.tell(steps={})
     await _reset(client, case.layout, chosen)

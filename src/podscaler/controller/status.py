@@ -17,6 +17,7 @@ from podscaler.kube.client import Client
 
 QUANTITIES = frozenset({"value", "averageValue"})
 TIMES = frozenset({"lastTransitionTime"})
+NOTHING: tuple[Any, ...] = ({}, [], (), None)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -65,22 +66,25 @@ def _subject(metric: Any) -> Any:
 def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool:
     before, after = before or (), after or ()
     return len(before) == len(after) and all(
-        old == new or _means(msgspec.to_builtins(old)) == _means(msgspec.to_builtins(new))
+        old == new or _mean_the_same(msgspec.to_builtins(old), msgspec.to_builtins(new))
         for old, new in zip(before, after, strict=True)
     )
 
 
-def _means(value: Any, name: str = "") -> Any:
-    """A form of JSON-ready data that is equal where the meaning is."""
-    if isinstance(value, dict):
-        return {key: meaning for key in value if (meaning := _means(value[key], key)) not in ({}, [], None)}
-    if isinstance(value, list | tuple):
-        return [_means(item) for item in value]
-    if isinstance(value, str) and name in QUANTITIES:
-        return quantity.parse(value)
-    if isinstance(value, str) and name in TIMES:
-        return instants.parse(value)
-    return value
+def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
+    """Whether two pieces of JSON-ready data mean the same; ends at the first difference, which most syncs have."""
+    if old == new or (old in NOTHING and new in NOTHING):
+        return True
+    if isinstance(old, dict | None) and isinstance(new, dict | None):
+        old, new = old or {}, new or {}
+        return all(_mean_the_same(old.get(key), new.get(key), key) for key in old.keys() | new.keys())
+    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        return len(old) == len(new) and all(map(_mean_the_same, old, new))
+    if isinstance(old, str) and isinstance(new, str) and name in QUANTITIES:
+        return quantity.parse(old) == quantity.parse(new)
+    if isinstance(old, str) and isinstance(new, str) and name in TIMES:
+        return instants.parse(old) == instants.parse(new)
+    return False
 
 
 async def write(client: Client, autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus) -> str:
