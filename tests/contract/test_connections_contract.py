@@ -374,6 +374,20 @@ async def test_headers_of_every_request() -> None:
     ]
 
 
+async def test_a_server_below_a_path() -> None:
+    """A server's address may have a path, which stands before every request's."""
+    api = Api()
+    async with _serving(api.serve) as port:
+        await _answers(Config(f"http://127.0.0.1:{port}/k8s/clusters/c-1"), "/api?limit=1")
+    assert api.heads[0].splitlines()[0] == "GET /k8s/clusters/c-1/api?limit=1 HTTP/1.1"
+
+
+async def test_a_name_that_no_host_can_have() -> None:
+    """A host name that cannot be looked up is an error of that request."""
+    cause = await _failure(Config("http://a..b"))
+    assert cause
+
+
 async def test_a_token_that_would_end_the_header() -> None:
     """A token with a line break is refused before anything is sent."""
 

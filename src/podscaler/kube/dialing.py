@@ -78,7 +78,7 @@ async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
                 await _through_proxy(made, config, place(config.proxy), context)
             else:
                 await _direct(made, config, server, context)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's
         raise causes.of_dial(error, server.address) from error
     return made
 

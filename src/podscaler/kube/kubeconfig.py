@@ -12,9 +12,11 @@ import binascii
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
+from podscaler.api.quoting import quoted
 from podscaler.clock import Clock
 from podscaler.errors import UsageError
 from podscaler.kube import credentials, exec_command, impersonation, kubeconfig_file, proxies
@@ -104,9 +106,7 @@ def _find(files: Sequence[tuple[Path, File]], section: str, name: str, shown: st
 
 def _config(choice: _Choice, clock: Clock) -> Config:
     cluster, user = choice.cluster, choice.user
-    server = cluster.server.rstrip("/")
-    if not server.startswith(("https://", "http://")):
-        raise choice.cluster_part.fault("server", f'"{cluster.server}" is not an https:// address')
+    server = _server(choice.cluster_part, cluster)
     ca_pem = _ca(choice.cluster_part, cluster)
     certificate, key = _client_certificate(choice.user_part, user)
     proven = _credentials(choice, clock, ca_pem)
@@ -125,6 +125,21 @@ def _config(choice: _Choice, clock: Clock) -> Config:
         namespace=choice.namespace,
         origin=choice.origin,
     )
+
+
+def _server(part: _Part, cluster: Cluster) -> str:
+    """The server's URL without a slash at the end."""
+    server = cluster.server.rstrip("/")
+    if not server.startswith(("https://", "http://")):
+        raise part.fault("server", f"{quoted(cluster.server)} is not an https:// address")
+    try:
+        parts = urlsplit(server)
+        is_usable = bool(parts.hostname) and parts.port != 0 and server.isascii() and not parts.query
+    except ValueError:
+        is_usable = False
+    if not is_usable or min(server) <= " ":
+        raise part.fault("server", f"{quoted(cluster.server)} names no host or no usable port")
+    return server
 
 
 def _proxy(part: _Part, cluster: Cluster, server: str) -> str | None:

@@ -133,6 +133,9 @@ FAULTS: dict[str, tuple[Any, str | None, str]] = {
     "unknown cluster": (_content(clusters=None), None, 'cluster "c" is not in clusters (it has none)'),
     "unknown user": (_content(users=[{"name": "v"}]), None, 'user "u" is not in users (it has v)'),
     "no server": (_content({"server": ""}), None, 'cluster "c": server: "" is not an https:// address'),
+    "no host": (_content({"server": "https://:6443"}), None, 'server: "https://:6443" names no host or no usable port'),
+    "bad port": (_content({"server": "https://h:66666"}), None, '"https://h:66666" names no host or no usable port'),
+    "a line break": (_content({"server": "https://h\r\nX: y"}), None, "names no host or no usable port"),
     "bad proxy": (
         _content({"proxy-url": "ftp://me:secret@p"}),
         None,
