@@ -11,12 +11,13 @@ bytes); documents depend on the records alone.
 Source: the golden OpenAPI documents of autoscaling v1 and v2.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from podscaler.api import openapi_paths, openapi_schemas
+from podscaler.api.custom import openapi as custom_openapi
 from podscaler.api.openapi_paths import Target
 from podscaler.api.resources import Resource, Version
 
@@ -28,6 +29,8 @@ API_VERSION = "1.37"
 _GROUP_MESSAGES = {"api": "meta/v1.APIVersions", "apis": "meta/v1.APIGroupList"}
 _ALWAYS = (openapi_schemas.PATCH, "meta/v1.APIResourceList", openapi_paths.DELETE_OPTIONS, openapi_paths.STATUS)
 _IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
+_REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
+"""What the schemas of custom resources refer to."""
 _DELETED_WITH_OBJECT = frozenset({"pods", "services", "serviceaccounts", "resourcequotas"})
 """Where a delete answers with the object rather than with a Status."""
 
@@ -71,27 +74,32 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
     paths = openapi_paths.discovery(f"/{_root(group, version)}", _id(group, version), _tag(group, version))
     messages = [*_ALWAYS]
     kinds = _common_kinds(group, version)
+    schemas: Json = {}
     for offer in _offers(group, version, resources, reviews):
         paths |= offer.paths
         messages += offer.messages
         kinds |= _kinds(offer.target)
-    return _document(dict(sorted(paths.items())), openapi_schemas.of(messages, kinds))
+        schemas |= offer.schemas
+    schemas |= openapi_schemas.of([*messages, *_REFERRED] if schemas else messages, kinds)
+    return _document(dict(sorted(paths.items())), dict(sorted(schemas.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What is served of one resource: its paths, and the messages that they name."""
+    """What is served of one resource: its paths, the messages that they name, and schemas that are no messages'."""
 
     target: Target
     paths: Json
     messages: list[str]
+    schemas: Mapping[str, Json] = field(default_factory=dict)
 
 
 def _offers(group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]) -> Iterator[_Offer]:
     for resource in resources:
         for served in resource.versions:
             if (resource.group, served.version) == (group, version):
-                yield _offer(resource, _target(resource, served))
+                schemas = served.openapi() if served.openapi is not None else {}
+                yield replace(_offer(resource, _target(resource, served)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):
             target = _review_target(review)
@@ -140,10 +148,15 @@ def _target(resource: Resource, version: Version) -> Target:
         id=_id(resource.group, version.version),
         plural=resource.plural,
         kind=resource.kind,
-        message=version.message,
+        message=version.message or _custom_message(resource, version),
         gvk=_gvk(resource.group, version.version, resource.kind),
         namespaced=resource.namespaced,
+        patch_types=openapi_paths.CUSTOM_PATCH_TYPES if resource.is_custom else openapi_paths.PATCH_TYPES,
     )
+
+
+def _custom_message(resource: Resource, version: Version) -> str:
+    return custom_openapi.message(resource.group, version.version, resource.kind)
 
 
 def _review_target(review: CreateOnly) -> Target:

@@ -31,6 +31,8 @@ PATCH_TYPES = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
+CUSTOM_PATCH_TYPES = PATCH_TYPES[:-1]
+"""Strategic merge needs types that custom resources do not have."""
 STATUS = "meta/v1.Status"
 DELETE_OPTIONS = "meta/v1.DeleteOptions"
 WATCH_EVENT = "meta/v1.WatchEvent"
@@ -47,6 +49,7 @@ class Target:
         plural, kind, message: of the resource.
         gvk: {group, kind, version} of what the operations read and write.
         namespaced: whether its objects live in a namespace.
+        patch_types: content types of patches.
     """
 
     root: str
@@ -57,6 +60,7 @@ class Target:
     message: str
     gvk: Json
     namespaced: bool
+    patch_types: tuple[str, ...] = PATCH_TYPES
 
     @property
     def list_message(self) -> str:
@@ -240,7 +244,7 @@ def _write(
 def _patch(target: Target, operation_id: str, description: str) -> Json:
     return _operation(target, "patch", operation_id, description) | {
         "parameters": openapi_parameters.query((*openapi_parameters.WRITE, "force")),
-        "requestBody": _body(PATCH, PATCH_TYPES, is_required=True),
+        "requestBody": _body(PATCH, target.patch_types, is_required=True),
         "responses": _responses(target.message, ("200", "201")),
     }
 

@@ -14,6 +14,9 @@ from podscaler.api.schema import Field, Message
 
 Json = dict[str, Any]
 
+CUSTOM = "custom:"
+"""Begins what stands for a message where a custom resource has none; the rest is the name of its schema."""
+
 PATCH = "meta/v1.Patch"
 """Not a message: any patch."""
 
@@ -45,6 +48,8 @@ _TYPE_META = (
 
 def name(message: str) -> str:
     """What OpenAPI calls a message: `io.k8s.api.autoscaling.v2.MetricSpec`."""
+    if message.startswith(CUSTOM):
+        return message.removeprefix(CUSTOM)
     package, _, short_name = message.rpartition(".")
     domain, *path = schema.go_package(package).split("/")
     return ".".join([*reversed(domain.split(".")), *path, short_name])
@@ -62,7 +67,7 @@ def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
         messages: names, `meta/v1.Patch` among them.
         kinds: the `x-kubernetes-group-version-kind` of the messages that are kinds: {group, kind, version} each.
     """
-    roots = [message for message in messages if message != PATCH]
+    roots = [message for message in messages if message != PATCH and not message.startswith(CUSTOM)]
     found = {message for message in schema.reachable(roots) if not _is_dissolved(message)}
     made = {name(message): _of_message(message, kinds.get(message, [])) for message in found | {PATCH}}
     return dict(sorted(made.items()))

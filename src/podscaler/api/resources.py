@@ -52,6 +52,7 @@ class Version:
         deprecation: what clients of a version that upstream no longer serves are warned of, else empty.
         decode: for kinds that the schema does not know: from a parsed body to the object and what is odd about it.
             Raises `json_text.DecodeError`.
+        openapi: for such kinds, makes their schemas in OpenAPI documents, by name.
         fields_type: for such kinds, how server-side apply sees objects (`managed_fields.structural_types`); None: as
             the schema of `message` has it, or without a schema.
     """
@@ -63,6 +64,7 @@ class Version:
     from_storage: Callable[[Object], Object] = _same
     deprecation: str = ""
     decode: Callable[[Any], Decoded] | None = None
+    openapi: Callable[[], Mapping[str, Object]] | None = None
     fields_type: Type | None = None
 
 

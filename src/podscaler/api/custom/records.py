@@ -21,6 +21,7 @@ from podscaler.api.custom import (
     defaulting,
     list_types,
     object_metadata,
+    openapi,
     pruning,
     scale,
     selectable,
@@ -160,8 +161,16 @@ def _version(shown: _Definition, kept: _Definition) -> Version:
         from_storage=partial(_from_storage, shown, kept),
         deprecation=deprecation(shown.crd, shown.version),
         decode=lambda value: decoding.decoded(value, shown.schema),
+        openapi=partial(_components, shown),
         fields_type=structural_types.of_kind(shown.schema.source),
     )
+
+
+def _components(shown: _Definition) -> dict[str, Object]:
+    names = names_of(shown.crd)
+    gvk = {"group": shown.crd["spec"]["group"], "version": shown.version["name"], "kind": shown.kind}
+    list_kind = names.get("listKind") or f"{shown.kind}List"
+    return openapi.components(shown.schema.source, gvk, plural=names["plural"], list_kind=list_kind)
 
 
 def deprecation(crd: Object, version: Object) -> str:

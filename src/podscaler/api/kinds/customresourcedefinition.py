@@ -117,6 +117,7 @@ RESOURCE = Resource(
         has_generation=True,
         prepare_delete=_prepare_delete,
         is_held=_is_held,
+        allows_bare_finalizers=True,
         warnings=_warnings,
     ),
     printer=Printer(

@@ -12,12 +12,10 @@ import ssl
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from aiohttp import web
 
 from podscaler import supervision
-from podscaler.api import openapi
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access import escalation, policy_index
@@ -48,6 +46,7 @@ from podscaler.controlplane.server.dispatch import Dispatcher, Exchange
 from podscaler.controlplane.server.doors import HEALTH_PATHS, Doors
 from podscaler.controlplane.server.health import Check
 from podscaler.controlplane.server.open_sessions import OpenSessions
+from podscaler.controlplane.server.openapi_documents import OpenApiDocuments
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.reviews import REVIEWS
@@ -134,7 +133,7 @@ class ApiServer:
             accounts=neighbours.accounts,
             authorizer=authorizer,
         )
-        documents = partial(openapi.documents, records, [review.offer for review in REVIEWS])
+        documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes)
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
         pages = Pages(
             routes,

@@ -19,7 +19,8 @@ from podscaler.api import json_text
 from podscaler.controlplane.server import answers
 from podscaler.controlplane.server.answers import TEXT, Answer
 
-Documents = Callable[[], Mapping[str, Callable[[], Mapping[str, Any]]]]
+Make = Callable[[], Mapping[str, Any]]
+Documents = Callable[[], Mapping[str, Make]]
 """What is served now: by path (`apis/apps/v1`), functions that make the documents."""
 
 
@@ -27,6 +28,7 @@ Documents = Callable[[], Mapping[str, Callable[[], Mapping[str, Any]]]]
 class _Document:
     packed: bytes
     digest: str
+    make: Make
 
 
 class OpenApiPages:
@@ -63,18 +65,22 @@ class OpenApiPages:
         async with self._lock:
             generation = self._generation()
             if generation != self._made_at:
-                self._made = await asyncio.to_thread(_make, self._documents())
+                self._made = await asyncio.to_thread(_make, self._documents(), self._made)
                 self._made_at = generation
             return self._made
 
 
-def _make(documents: Mapping[str, Callable[[], Mapping[str, Any]]]) -> dict[str, _Document]:
-    return {path: _document(make()) for path, make in documents.items()}
+def _make(documents: Mapping[str, Make], known: Mapping[str, _Document]) -> dict[str, _Document]:
+    """The documents; one that is still made by the same function is still the same."""
+    return {
+        path: known[path] if path in known and known[path].make is make else _document(make)
+        for path, make in documents.items()
+    }
 
 
-def _document(content: Mapping[str, Any]) -> _Document:
-    body = json_text.encode(content)
-    return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper())
+def _document(make: Make) -> _Document:
+    body = json_text.encode(make())
+    return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper(), make)
 
 
 async def _of(request: web.BaseRequest, document: _Document) -> Answer:

@@ -162,6 +162,16 @@ class Routes:
         """Whether anything is served in that group and version."""
         return version in self._groups.get(group, {})
 
+    def custom_resources(self) -> Iterator[Resource]:
+        """All that CustomResourceDefinitions made."""
+        for resources in self._custom.values():
+            yield from resources
+
+    def resources_of(self, group: str) -> Iterator[Resource]:
+        """The records of a group, once for each version in which they are served."""
+        for found in self._groups.get(group, {}).values():
+            yield from (served.resource for served in found.values())
+
     @property
     def groups(self) -> list[str]:
         """The groups in order, without the core group."""
