@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,17 +31,17 @@ QUICK = (
 
 
 @contextmanager
-def controller_manager(kubeconfig: Path, *controllers: str, log: Path, leader_elect: bool = False) -> Iterator[Path]:
+def controller_manager(kubeconfig: Path, *controllers: str, log: Path, flags: Sequence[str] = ()) -> Iterator[Path]:
     """Runs it until the block ends; yields its log. Skips the test where `make assets` was not run."""
     program = real_program("kube-controller-manager")
     command = [
         str(program),
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(controllers)}",
-        f"--leader-elect={str(leader_elect).lower()}",
-        "--use-service-account-credentials=false",
+        "--leader-elect=false",
         "--secure-port=0",
         *QUICK,
+        *flags,
     ]
     environment = {"PATH": os.environ["PATH"], "HOME": str(log.parent)}
     with log.open("w") as output:

@@ -11,6 +11,7 @@ from up_process import Object, Up, eventually
 
 pytestmark = [pytest.mark.e2e]
 
+AS_IN_A_CLUSTER = ("--leader-elect=true", "--use-service-account-credentials=true")
 METRICS = ("--without-autoscaler", "--metric-resolution=2s")
 
 
@@ -32,11 +33,11 @@ def autoscaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Our plane without controllers of workloads, and the real ones, elected by a Lease, at work on it."""
+    """Our plane without controllers of workloads; the real ones work on it, each with the rights of its own account."""
     flags = (*METRICS, "--without-workload-controllers")
     plane = Up(tmp_path_factory.mktemp("worked") / "data", flags).start()
     try:
-        with controller_manager(plane.kubeconfig, *WORKLOADS, log=log_of(plane), leader_elect=True):
+        with controller_manager(plane.kubeconfig, *WORKLOADS, log=log_of(plane), flags=AS_IN_A_CLUSTER):
             yield plane
     finally:
         assert plane.stop() == 0, plane.log.read_text()
