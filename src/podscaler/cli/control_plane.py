@@ -35,9 +35,9 @@ from podscaler.controlplane.access import (
 )
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.audit_log import AuditLog
-from podscaler.controlplane.access.certificates import Certificates
+from podscaler.controlplane.access.certificates import Certificates, ClientPair
 from podscaler.controlplane.access.signing_key import SigningKey
-from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.access.users import ADMIN, User, account_groups, account_name
 from podscaler.controlplane.cluster import kubernetes_service, manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
@@ -54,6 +54,9 @@ from podscaler.errors import StatusError, UsageError
 from podscaler.kube import locate
 
 HOST = "127.0.0.1"
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_ACCOUNT = "horizontal-pod-autoscaler"
+"""For whom the autoscaler works: it may do what it needs and no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class _Access:
     last_port: int
     users: dict[str, User]
     key: SigningKey
+    autoscaler: ClientPair
 
 
 class ControlPlane:
@@ -243,7 +247,7 @@ class ControlPlane:
 
     def _autoscaler(self, settings: Settings, kept: Recording) -> Callable[[], Awaitable[None]]:
         async def run() -> None:
-            config = await asyncio.to_thread(locate.find_config, str(self._settings.kubeconfig))
+            config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
             await loop.run_controller(config, settings, self._clock, kept)
 
         return run
@@ -262,7 +266,11 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     made = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
     users = token_file.read(settings.token_file) if settings.token_file is not None else {}
     key = signing_key.ensure(data_dir / "service-account.key")
-    return _Access(made, tokens.ensure(data_dir / "token"), _read_port(data_dir / "port"), users, key)
+    groups = account_groups(AUTOSCALER_NAMESPACE)
+    name = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
+    autoscaler = certificates.new_client(data_dir / "certificates", name, groups, now_ns=now_ns)
+    port = _read_port(data_dir / "port")
+    return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler)
 
 
 def _read_port(path: Path) -> int:
@@ -275,5 +283,13 @@ def _read_port(path: Path) -> int:
 
 def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
-    document = kubeconfig.document(server_url=url, authority_pem=access.certificates.authority_pem, token=access.token)
+    authority = access.certificates.authority_pem
+    document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
     kubeconfig.write(settings.kubeconfig, document)
+    if settings.autoscaler is not None:
+        own = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)
+        kubeconfig.write(_autoscaler_config(settings.data_dir), own)
+
+
+def _autoscaler_config(data_dir: Path) -> Path:
+    return data_dir / "autoscaler.kubeconfig"

@@ -6,12 +6,15 @@ import ssl
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.access import certificates, kubeconfig, secret_files, tokens
+from podscaler.controlplane.access import certificates, client_certificates, kubeconfig, secret_files, tokens
+from podscaler.controlplane.access.users import User
 from podscaler.errors import UsageError
 
 NOW_NS = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * NANOSECONDS
@@ -165,3 +168,37 @@ def test_our_own_kubeconfig_is_renewed(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     kubeconfig.write(path, OURS)
     assert json.loads(path.read_bytes()) == OURS
+
+
+def test_a_clients_certificate(tmp_path: Path) -> None:
+    """A client's certificate names user and groups, is signed by the authority, and is good for clients only."""
+    certificates.ensure(tmp_path, now_ns=NOW_NS)
+    pair = certificates.new_client(tmp_path, "ann", ("devs", "ops"), now_ns=NOW_NS)
+    made = x509.load_pem_x509_certificate(pair.certificate_pem)
+    authority = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    made.verify_directly_issued_by(authority)
+    assert [(part.rfc4514_attribute_name, part.value) for part in made.subject] == [
+        ("O", "devs"),
+        ("O", "ops"),
+        ("CN", "ann"),
+    ]
+    usage = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+
+
+@pytest.mark.parametrize(
+    ("certificate", "user"),
+    [
+        pytest.param(None, None, id="none"),
+        pytest.param({}, None, id="one that was not asked for"),
+        pytest.param({"subject": ((("organizationName", "g"),),)}, None, id="one without a name"),
+        pytest.param(
+            {"subject": ((("organizationName", "g"),), (("organizationName", "h"),), (("commonName", "ann"),))},
+            User("ann", ("g", "h")),
+            id="one with a name",
+        ),
+    ],
+)
+def test_the_user_of_a_certificate(certificate: Any, user: User | None) -> None:
+    """The common name is the user, the organizations are the groups."""
+    assert client_certificates.user_of(certificate) == user

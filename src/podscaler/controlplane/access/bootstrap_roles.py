@@ -150,7 +150,17 @@ _COMPONENTS: Mapping[str, Rules] = {
     ),
 }
 
-CLUSTER_ROLES: Mapping[str, Rules] = {**_USERS, **_COMPONENTS}
+AUTOSCALER = "podscaler:horizontal-pod-autoscaler"
+"""Roles of our own: what our autoscaler needs besides what upstream's has."""
+_HISTORIES = ",".join(("podscaler-history", *(f"podscaler-history-{shard:02}" for shard in range(16))))
+_OURS: Mapping[str, Rules] = {
+    AUTOSCALER: (
+        "list,watch | apps | deployments,replicasets,statefulsets",
+        "list,watch | | replicationcontrollers",
+    ),
+}
+
+CLUSTER_ROLES: Mapping[str, Rules] = {**_USERS, **_COMPONENTS, **_OURS}
 """ClusterRoles by name, apart from those of controllers and the aggregated ones."""
 
 CONTROLLERS: Mapping[str, Rules] = {
@@ -299,6 +309,7 @@ ROLES: Mapping[tuple[str, str], Rules] = {
         "update | | configmaps | cluster-info",
         _EVENTS,
     ),
+    ("kube-system", AUTOSCALER): ("create | | configmaps", f"get,patch,update | | configmaps | {_HISTORIES}"),
     ("kube-system", "extension-apiserver-authentication-reader"): (
         f"{_READ} | | configmaps | extension-apiserver-authentication",
     ),
@@ -310,9 +321,11 @@ ROLES: Mapping[tuple[str, str], Rules] = {
 }
 """Roles by namespace and name."""
 
+_AUTOSCALER_ACCOUNT = ("ServiceAccount kube-system/horizontal-pod-autoscaler",)
 _EVERYBODY = ("Group system:authenticated",)
 
 CLUSTER_ROLE_BINDINGS: Mapping[str, tuple[str, ...]] = {
+    AUTOSCALER: _AUTOSCALER_ACCOUNT,
     "cluster-admin": ("Group system:masters",),
     "system:basic-user": _EVERYBODY,
     "system:discovery": _EVERYBODY,
@@ -333,6 +346,7 @@ ROLE_BINDINGS: Mapping[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
         "system:controller:bootstrap-signer",
         ("ServiceAccount kube-system/bootstrap-signer",),
     ),
+    ("kube-system", AUTOSCALER): ("Role", AUTOSCALER, _AUTOSCALER_ACCOUNT),
     ("kube-system", "system::extension-apiserver-authentication-reader"): (
         "Role",
         "extension-apiserver-authentication-reader",

@@ -24,6 +24,7 @@ from podscaler.errors import UsageError
 
 AUTHORITY_LIFE = timedelta(days=3650)
 SERVER_LIFE = timedelta(days=365)
+CLIENT_LIFE = timedelta(days=365)
 RENEWAL_MARGIN = timedelta(days=30)
 CLOCK_SKEW = timedelta(hours=1)
 
@@ -70,10 +71,13 @@ class _Pair:
     certificate: x509.Certificate
 
     def pem(self) -> bytes:
-        key = self.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        return key + self.certificate.public_bytes(serialization.Encoding.PEM)
+        return _key_pem(self.key) + self.certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certificates:
@@ -95,6 +99,38 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     if found is None or not _is_usable(found, authority, names, now):
         secret_files.write(path, _new_server(authority, names, now).pem())
     return Certificates(authority.certificate.public_bytes(serialization.Encoding.PEM), path)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPair:
+    """A client's certificate and its key, as PEM."""
+
+    certificate_pem: bytes
+    key_pem: bytes
+
+
+def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
+    """A new key, and a certificate for it that the authority in `folder` signed; it is good for a year.
+
+    Args:
+        folder: as of `ensure`, which was called.
+        name: the user.
+        groups: the user's groups.
+        now_ns: the wall clock.
+
+    Raises:
+        UsageError: the authority cannot be read.
+    """
+    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    authority = _ensure_authority(folder / "ca.pem", now)
+    key = ec.generate_private_key(ec.SECP256R1())
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = _builder(subject, authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
+    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    certificate = builder.sign(authority.key, hashes.SHA256())
+    return ClientPair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
 
 
 def _ensure_authority(path: Path, now: datetime) -> _Pair:

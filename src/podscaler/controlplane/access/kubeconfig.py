@@ -10,6 +10,7 @@ from typing import Any
 
 from podscaler.api import json_text, yaml_text
 from podscaler.controlplane.access import secret_files
+from podscaler.controlplane.access.certificates import ClientPair
 from podscaler.errors import UsageError
 
 NAME = "podscaler"
@@ -23,15 +24,29 @@ def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, 
         authority_pem: the certificate of the authority that signed the server's.
         token: the user's bearer token.
     """
-    cluster = {"server": server_url, "certificate-authority-data": base64.b64encode(authority_pem).decode()}
+    return _document(server_url, authority_pem, {"token": token})
+
+
+def certificate_document(*, server_url: str, authority_pem: bytes, pair: ClientPair) -> dict[str, Any]:
+    """As `document`, for a user with a client certificate."""
+    parts = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
+    return _document(server_url, authority_pem, {name: _text(pem) for name, pem in parts.items()})
+
+
+def _document(server_url: str, authority_pem: bytes, user: dict[str, Any]) -> dict[str, Any]:
+    cluster = {"server": server_url, "certificate-authority-data": _text(authority_pem)}
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": NAME, "cluster": cluster}],
-        "users": [{"name": NAME, "user": {"token": token}}],
+        "users": [{"name": NAME, "user": user}],
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
         "current-context": NAME,
     }
+
+
+def _text(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
 
 
 def write(path: Path, config: dict[str, Any]) -> None:
