@@ -13,8 +13,10 @@ write of the scale (p50 / p95); cores of the machine that were busy, with everyt
 
 import argparse
 import asyncio
+import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -105,8 +107,8 @@ async def _on(plane: Plane, layout: Layout, chosen: Sequence[Case]) -> list[tupl
     return rows
 
 
-def main(counts: Sequence[int] = (), only: Sequence[str] = ()) -> None:
-    """Print the table: without counts the quick form."""
+def main(counts: Sequence[int] = (), only: Sequence[str] = (), controllers: str = "") -> None:
+    """Print the table: without counts the quick form; `controllers` leaves out those without that in their name."""
     programs = cluster_plane.programs()
     if programs is None:
         print("etcd, kube-apiserver and kube-controller-manager are not built: run `make assets` first")
@@ -119,6 +121,10 @@ def main(counts: Sequence[int] = (), only: Sequence[str] = ()) -> None:
             Case("300, status changing", layout, (BUILT_IN[0], OURS), window_s=32.0),
             Case("300, status not changing", layout, (BUILT_IN[0], OURS), window_s=32.0, is_live=False),
         ]
+    chosen = [
+        replace(case, subjects=tuple(each for each in case.subjects if re.search(controllers, each.name)))
+        for case in chosen
+    ]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         rows = runner.run(run(chosen, programs))
     print()
@@ -129,5 +135,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The built-in controller and this one on a real API server.")
     parser.add_argument("counts", type=int, nargs="*", help="numbers of autoscalers; none: the quick form")
     parser.add_argument("--only", default="", help=f"some of {', '.join(cases(1))}")
+    parser.add_argument("--controllers", default="", help="a regular expression of the controllers' names")
     arguments = parser.parse_args()
-    main(arguments.counts, [name for name in arguments.only.split(",") if name])
+    main(arguments.counts, [name for name in arguments.only.split(",") if name], arguments.controllers)

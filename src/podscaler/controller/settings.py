@@ -15,7 +15,8 @@ from podscaler.controller.gates import Gates
 from podscaler.core import emulation
 from podscaler.core import settings as core_settings
 
-TURNS_PER_WORKER = 4
+TURNS_PER_WORKER = 20
+"""A sync waits for the answer to a write most of its time; five in flight would be held up by a server that is slow."""
 MAX_TICK_S = 2.0
 REACTING_TICK_S = 1.0
 
