@@ -94,8 +94,8 @@ def _excess(authorizer: Authorizer, user: User, namespace: str, wanted: tuple[Ru
 
 
 def _is_for_collector_only(new: Object, old: Object) -> bool:
-    """Whether the change touches nothing but what the garbage collector may have to change to delete the object."""
-    return _without_collected(new) == _without_collected(old) and new != old
+    """Whether nothing changes but what the garbage collector may have to change to delete the object."""
+    return _without_collected(new) == _without_collected(old)
 
 
 def _without_collected(obj: Object) -> Object:
