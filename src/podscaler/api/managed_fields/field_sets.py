@@ -95,8 +95,8 @@ def without_trees(one: Set, other: Set) -> Set:
         if cut is None:
             kept[element] = node
         elif not is_member(cut):
-            rest = without_trees(node, cut)
-            if rest:
+            rest = _node(without_trees(below(one, element), cut), node, drops=False)
+            if rest is not None:
                 kept[element] = rest
     return kept
 
