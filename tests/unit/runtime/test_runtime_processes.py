@@ -269,7 +269,7 @@ async def test_a_command_beside_a_container_with_mounts(threads: Threads, tmp_pa
         (
             ("true",),
             "/podscaler-test/nowhere",
-            'the working directory "/podscaler-test/nowhere": No such file or directory',
+            'the working directory "/podscaler-test/nowhere" does not exist on this machine',
         ),
     ],
 )

@@ -213,6 +213,8 @@ def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
     """
     try:
         os.chdir(plan["cwd"])
+    except FileNotFoundError as error:
+        raise Fault(f'the working directory "{plan["cwd"]}" does not exist on this machine') from error
     except OSError as error:
         raise Fault(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
     if plan["user"] is not None:
