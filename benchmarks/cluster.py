@@ -56,7 +56,8 @@ def cases(count: int) -> dict[str, Case]:
     one, three = Layout(count), Layout(count, metrics=3)
     together = Layout(count, per_namespace=count)
     return {
-        "live": Case(f"{count:,}, status changing", one, (*ALL, SLOW_STATUS), stepped=60),
+        "live": Case(f"{count:,}, status changing", one, ALL, stepped=60),
+        "status-period": Case(f"{count:,}, status changing", one, (SLOW_STATUS,), window_s=60.0, stepped=60),
         "quiet": Case(f"{count:,}, status not changing", one, ALL, is_live=False),
         "react": Case(f"{count:,}, reacting", one, (REACTING,), is_live=False, stepped=60),
         "stock": Case(f"{count:,}, default settings", one, (BUILT_IN_STOCK, OURS), window_s=60.0),

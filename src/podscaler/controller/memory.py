@@ -12,6 +12,8 @@ The loop registers and forgets autoscalers; the reconciler reads and changes wha
 Source: controller.md 1.
 """
 
+import zlib
+
 from podscaler.api.selectors import Selector
 from podscaler.controller.consistency import ConsistencyStore
 from podscaler.controller.history_record import Found
@@ -93,13 +95,18 @@ class Memory:
         """The selector of the autoscaler's target; None where no sync has seen it."""
         return self._targets.get(key)
 
-    def keep_report(self, key: Key, at_s: float) -> None:
-        """The status was written at that instant of the monotonic clock."""
-        if key in self._registered:
-            self._reported_s[key] = at_s
+    def keep_report(self, key: Key, at_s: float, period_s: float) -> None:
+        """The status was written at that instant of the monotonic clock.
+
+        The first write of each counts as up to `period_s` later: all statuses are written soon after the start, and are
+        not to be written together ever after.
+        """
+        if key in self._registered and period_s:
+            later_s = 0.0 if key in self._reported_s else zlib.crc32("/".join(key).encode()) / 2**32 * period_s
+            self._reported_s[key] = at_s + later_s
 
     def find_report(self, key: Key) -> float | None:
-        """When we last wrote the status, by the monotonic clock; None where we have not."""
+        """When the last write of the status counts from, by the monotonic clock; None where we have written none."""
         return self._reported_s.get(key)
 
     def neighbours(self, namespace: str) -> Namespace:

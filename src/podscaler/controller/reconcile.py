@@ -152,7 +152,7 @@ class Reconciler:
         except StatusError as error:
             return error
         self._memory.versions.wrote(key, autoscaler.metadata.uid, version)
-        self._memory.keep_report(key, self._around.clock.monotonic_s())
+        self._memory.keep_report(key, self._around.clock.monotonic_s(), self._status_period_s)
         return None
 
     def _can_wait(self, key: Key, autoscaler: Autoscaler, decision: Decision) -> bool:
