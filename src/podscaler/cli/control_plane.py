@@ -42,6 +42,7 @@ from podscaler.controlplane.cluster import kubernetes_service, manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.dns.cluster_names import ClusterNames
+from podscaler.controlplane.known_kinds import KnownKinds
 from podscaler.controlplane.local import CONTROLLERS, LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
@@ -165,6 +166,7 @@ class ControlPlane:
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
         registry = LocalRegistry(objects, "kube-apiserver")
+        kinds = KnownKinds(objects)
         await make_system_namespaces(registry)
         await bootstrap.ensure_policy(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
@@ -176,12 +178,12 @@ class ControlPlane:
         accounts = AccountTokens(access.key, objects.find, self._clock)
         if not self._settings.api_only:
             account_admission.admit_pods(objects, Random())
-        machine = (
-            None if self._settings.api_only else self._make_machine(registry.acting_as("kubelet"), block, accounts)
-        )
+        kubelet = registry.acting_as("kubelet")
+        machine = None if self._settings.api_only else self._make_machine(kubelet, block, accounts, kinds)
         found = machine.neighbours if machine is not None else NOBODY
         audit = await self._open_audit()
         server = self._make_server(objects, access, accounts, replace(found, audit_log=audit))
+        server.custom_kinds.listen(kinds.notice)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
@@ -189,7 +191,7 @@ class ControlPlane:
 
         authority = access.certificates.authority_pem.decode()
         facts = ClusterFacts(
-            self._resources, cluster_ips, authority, (HOST, port), server.group_versions, accounts.issue_for_secret
+            kinds, cluster_ips, authority, (HOST, port), server.group_versions, accounts.issue_for_secret
         )
         controllers = Controllers(
             registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers
@@ -226,12 +228,14 @@ class ControlPlane:
         except UsageError:  # somebody else has the port of the last run by now: any other will do
             return await server.start(HOST, 0)
 
-    def _make_machine(self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens) -> Machine:
+    def _make_machine(
+        self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
+    ) -> Machine:
         names = ClusterNames(registry, block)
         settings = RuntimeSettings(self._settings.data_dir / "node", nameserver=names.address)
         node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
         resolution_s = self._settings.metric_resolution_s
-        return Machine(node, registry, self._resources, self._clock, names=names, metric_resolution_s=resolution_s)
+        return Machine(node, registry, kinds, self._clock, names=names, metric_resolution_s=resolution_s)
 
     def _make_server(
         self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: Neighbours

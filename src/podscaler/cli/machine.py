@@ -3,7 +3,7 @@
 Made by `control_plane` for every `up` but one with the API server alone.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
@@ -31,7 +31,7 @@ class Machine:
         self,
         node: NodeAgent,
         registry: LocalRegistry,
-        resources: tuple[Resource, ...],
+        resources: Iterable[Resource],
         clock: Clock,
         *,
         names: ClusterNames,

@@ -61,7 +61,7 @@ class CustomKinds:
 
     def __init__(self, objects: Objects, paths: Paths, clock: Clock) -> None:
         self._objects = objects
-        self._registry = LocalRegistry(objects)
+        self._registry = LocalRegistry(objects, "kube-apiserver")
         self._paths = paths
         self._clock = clock
         self._served: dict[str, Records] = {}

@@ -42,8 +42,8 @@ class LocalRegistry:
         return self._objects.get(resource, namespace, name).decode()
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
-        """The object, None where there is none."""
-        entry = self._objects.find(resource, namespace, name)
+        """The object, None where there is none; of a kind that is served no longer there are none."""
+        entry = self._objects.find(resource, namespace, name) if self._objects.knows(resource) else None
         return entry.decode() if entry else None
 
     def list(self, resource: str, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> Sequence[Object]:
@@ -53,7 +53,9 @@ class LocalRegistry:
         return [entry.decode() for entry in entries if wanted <= entry.labels.items()]
 
     def owned_by(self, resource: str, uid: str) -> Sequence[Object]:
-        """Objects with an ownerReference to `uid`."""
+        """Objects with an ownerReference to `uid`; of a kind that is served no longer there are none."""
+        if not self._objects.knows(resource):
+            return []
         return [entry.decode() for entry in self._objects.owned_by(resource, uid)]
 
     async def create(self, resource: str, obj: Object) -> Object:

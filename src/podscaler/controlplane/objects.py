@@ -75,6 +75,10 @@ class Objects:
         if gone is not None and not gone.stored_as:
             self._store.forget(gone.storage_key)
 
+    def knows(self, key: str) -> bool:
+        """Whether a kind is known."""
+        return key in self._resources
+
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are known now."""

@@ -7,6 +7,7 @@ fails at is logged, told in events where a user can do something about it, and t
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from podscaler import supervision
@@ -22,6 +23,7 @@ from podscaler.controlplane.gc.collector import GarbageCollector
 from podscaler.controlplane.gc.event_expiry import EventExpiry
 from podscaler.controlplane.gc.finished_pods import FinishedPods
 from podscaler.controlplane.gc.namespace_deletion import NamespaceDeletion
+from podscaler.controlplane.known_kinds import KnownKinds
 from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.services.balancer import Address
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
@@ -94,7 +96,7 @@ class ClusterFacts:
     """What controllers must know of the `up` that they run in.
 
     Attributes:
-        resources: the served kinds (`catalog.RESOURCES`).
+        resources: the served kinds (`catalog.RESOURCES`), or all there are at any time (`KnownKinds`).
         cluster_ips: who gives Services their addresses; it has been primed.
         ca_certificate: PEM text of the API server's CA.
         server: IP address and port of the API server.
@@ -102,7 +104,7 @@ class ClusterFacts:
         issue_for_secret: makes the tokens that Secrets keep, None where service accounts have none.
     """
 
-    resources: tuple[Resource, ...]
+    resources: Iterable[Resource]
     cluster_ips: ClusterIPs
     ca_certificate: str
     server: Address
@@ -178,4 +180,8 @@ class Controllers:
         async def run() -> None:
             await ControlLoop(make(), self._registry, self._clock, workers=workers).run()
 
-        await supervision.keep_running(name, run, self._clock)
+        kinds = self._facts.resources
+        if isinstance(kinds, KnownKinds) and name == GarbageCollector.name:
+            await supervision.keep_running(name, partial(kinds.follow, run), self._clock)
+        else:
+            await supervision.keep_running(name, run, self._clock)

@@ -29,7 +29,7 @@ class NamespaceDeletion:
     """See the module. Keys are names of namespaces.
 
     Args:
-        resources: all stored kinds.
+        resources: all stored kinds; asked anew for each namespace, as custom kinds come and go.
     """
 
     name = "namespace-controller"
@@ -37,8 +37,7 @@ class NamespaceDeletion:
     def __init__(self, registry: Registry, clock: Clock, resources: Iterable[Resource]) -> None:
         self._registry = registry
         self._clock = clock
-        namespaced = [one for one in resources if one.stored and one.namespaced and not one.stored_as]
-        self._names = {one.key: f"{one.plural}.{one.group}" for one in namespaced}
+        self._resources = resources
 
     def watches(self) -> Sequence[Watched[str]]:
         """Namespaces."""
@@ -53,11 +52,12 @@ class NamespaceDeletion:
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or not _is_going(namespace):
             return None
+        names = self._known()
         if not await self._empty(PODS, key):
-            for resource in self._names.keys() - {PODS}:
+            for resource in names.keys() - {PODS}:
                 await self._empty(resource, key)
-        left = {resource: found for resource in self._names if (found := self._registry.list(resource, key))}
-        await self._tell(namespace, left)
+        left = {resource: found for resource in names if (found := self._registry.list(resource, key))}
+        await self._tell(namespace, {names[resource]: found for resource, found in left.items()})
         if left:
             return LOOK_AGAIN_S
         await self._finalize(namespace)
@@ -65,6 +65,11 @@ class NamespaceDeletion:
 
     def report(self, key: str, error: Exception) -> None:
         """Nothing more than the log: an event in a namespace that goes would not be written."""
+
+    def _known(self) -> dict[str, str]:
+        """The kinds that live in namespaces, as conditions call them, by key."""
+        namespaced = [one for one in self._resources if one.stored and one.namespaced and not one.stored_as]
+        return {one.key: f"{one.plural}.{one.group}" for one in namespaced}
 
     def _of_namespace(self, change: Change) -> Iterable[str]:
         going = change.type != "DELETED" and _is_going(change.object)
@@ -86,7 +91,7 @@ class NamespaceDeletion:
                 raise
 
     async def _tell(self, namespace: Object, left: Mapping[str, Sequence[Object]]) -> None:
-        new = _conditions(namespace, {self._names[resource]: found for resource, found in left.items()}, self._clock)
+        new = _conditions(namespace, left, self._clock)
         if new == (namespace.get("status") or {}).get("conditions"):
             return
 

@@ -39,10 +39,9 @@ class MetricValues:
     def __init__(
         self, registry: Registry, resources: Iterable[Resource], running_pods: RunningPods, clock: Clock
     ) -> None:
-        records = tuple(resources)
-        self._resources = {resource.key: resource for resource in records if resource.stored}
+        self._resources = resources
         self._index = MetricIndex()
-        self._config_maps = ConfigMaps(registry, self._index, Kinds(records), clock)
+        self._config_maps = ConfigMaps(registry, self._index, Kinds(resources), clock)
         self._lookup = Lookup(self._index, registry, running_pods, clock)
         self._clock = clock
 
@@ -98,6 +97,8 @@ class MetricValues:
     def _of_objects(self, query: MetricQuery, selector: Selector) -> Object:
         namespace, subject, metric = query.namespace, query.resource, query.subresource
         objects = _selector(query.label_selector)
+        if all(each.key != subject for each in self._resources):  # a custom kind that has gone, or none at all
+            raise refusals.no_metric(metric, subject)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:
             values = self._lookup.of_objects(namespace, subject, objects, metric=metric, selector=selector)
@@ -108,7 +109,7 @@ class MetricValues:
     def _custom(
         self, query: MetricQuery, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
     ) -> Object:
-        resource = self._resources[subject]
+        resource = next(each for each in self._resources if each.stored and each.key == subject)
         described = [(answers.reference(resource, query.namespace, value.name), value) for value in values]
         now_ns = self._clock.now_ns()
         return answers.custom_list(query.version, metric, selector, described=described, now_ns=now_ns)
