@@ -290,7 +290,7 @@ async def test_objects_are_stored_as_a_server_prints_them(server: Running) -> No
 async def test_no_token_is_logged(
     server: Running, caplog: pytest.LogCaptureFixture, header: str, status: bytes
 ) -> None:
-    """A request that is no HTTP gets 400, or 431 for its size; the log says at most that there was one, and nothing of what it said."""
+    """What is no HTTP gets 400, or 431 for its size; the log says at most that there was one, and nothing of it."""
     caplog.set_level("DEBUG")
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
     writer.write(f"GET /api HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n".encode())
