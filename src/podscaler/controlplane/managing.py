@@ -31,6 +31,7 @@ from podscaler.controlplane.options import Author
 
 _STATUS = field_sets.of(("f:status",))
 _SPEC = field_sets.of(("f:spec",))
+_ALL_BUT_STATUS = field_sets.of(("f:spec",), ("f:metadata",))
 _NOT_BY_STATUS = {
     "deployments.apps": field_sets.of(("f:spec",), ("f:metadata", "f:labels")),
     "pods": field_sets.of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
@@ -194,7 +195,7 @@ def _ignored(resource: Resource, subresource: str) -> Set:
     if not resource.has_status:
         return {}
     if subresource == "status":
-        return _NOT_BY_STATUS.get(resource.key, _SPEC)
+        return _ALL_BUT_STATUS if resource.is_custom else _NOT_BY_STATUS.get(resource.key, _SPEC)
     return {} if subresource else _STATUS
 
 

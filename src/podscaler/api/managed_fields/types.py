@@ -139,10 +139,10 @@ def _keyed_element(kind: ListType, item: Any) -> str:
         return path_elements.keyed_by(kind.keys[0], item[kind.keys[0]])
     defaults = dict(kind.defaults)
     keys = {name: item.get(name, defaults.get(name)) for name in kind.keys if name in item or name in defaults}
-    if len(keys) < len(kind.keys):
-        missing = next(name for name in kind.keys if name not in keys)
-        text = f'associative list with keys has an element that omits key field "{missing}"'
-        raise AtomError(f"{text} (and doesn't have default value)")
+    if not keys:
+        names = " ".join(f'"{name}"' for name in kind.keys)
+        text = f"associative list with keys has an element that omits all key fields [{names}]"
+        raise AtomError(f"{text} (and doesn't have default values for any key fields)")
     return path_elements.keyed(keys)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from podscaler.api import canonical, decoding
 from podscaler.api.kinds import scaling
 from podscaler.api.resources import Object
-from podscaler.controlplane import managing, scale_managing
+from podscaler.controlplane import managing, refusals, scale_managing
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.server import applying, authors, bodies, names, queries, rendering, writes
 from podscaler.controlplane.server.answers import Answer
@@ -86,7 +86,10 @@ async def _apply(plane: Plane, call: Call) -> Answer:
 
     def change(scale: Object) -> Object:
         entries = managing.take_entries(scale) or []
-        wanted = application.applied(canonical.canonical(scale, SCALE.message), entries, call.warnings)
+        live = canonical.canonical(scale, SCALE.message)
+        wanted = application.applied(live, entries, call.warnings)
+        if call.served.resource.is_custom:
+            _check_custom(live, wanted)
         names.check_name(wanted, path.name)
         names.settle_namespace(wanted, path.namespace)
         return wanted
@@ -94,6 +97,16 @@ async def _apply(plane: Plane, call: Call) -> Answer:
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)
     scale = await plane.objects.update_scale(call.key, path.namespace, path.name, change, options=update)
     return await _answer(plane, call, scale)
+
+
+def _check_custom(live: Object, wanted: Object) -> None:
+    """Refuse (500) what upstream cannot do: a configuration that changes the Scale of a custom resource."""
+    metadata = {name: value for name, value in wanted["metadata"].items() if name != "managedFields"}
+    if canonical.canonical({**wanted, "metadata": metadata}, SCALE.message) != live:
+        raise refusals.unnamed_failure(
+            f"failed to convert new object (/{metadata.get('name', '')}; autoscaling/v1, Kind=Scale) "
+            "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+        )
 
 
 async def _answer(plane: Plane, call: Call, scale: Object) -> Answer:

@@ -43,6 +43,12 @@ SCHEMA: Object = {
                         },
                     },
                 },
+                "parts": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+                },
                 "whole": {
                     "type": "object",
                     "x-kubernetes-map-type": "atomic",
@@ -56,8 +62,8 @@ SCHEMA: Object = {
 }
 SET = "element 0: associative list without keys has an element that's"
 NO_KEY = (
-    "element 0: associative list with keys has an element that omits key field "
-    """"name" (and doesn't have default value)"""
+    "element 0: associative list with keys has an element that omits all key fields "
+    """["name"] (and doesn't have default values for any key fields)"""
 )
 WIDGET = structural_types.of_kind(SCHEMA)
 
@@ -232,7 +238,7 @@ def test_declared_fields_are_members_for_removal() -> None:
         pytest.param(spec(set=["a", "a"]), ['.spec.set: duplicate entries for key [="a"]'], id="duplicates"),
         pytest.param(spec(set=[None]), [f".spec.set: {SET} an explicit null"], id="null in a set"),
         pytest.param(spec(set=[{}]), [f".spec.set: {SET} a map type"], id="a map in a set"),
-        pytest.param(spec(items=[{}]), [f".spec.items: {NO_KEY}"], id="an item without key"),
+        pytest.param(spec(parts=[{}]), [f".spec.parts: {NO_KEY}"], id="an item without key"),
         pytest.param(
             spec(items=[None]),
             [".spec.items: element 0: associative list with keys may not have a null element"],
