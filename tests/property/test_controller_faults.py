@@ -7,7 +7,7 @@ import pytest
 
 from podscaler.kube.transport import Answer, Request
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
-from podscaler.testing.cluster import APPS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal
+from podscaler.testing.cluster import APPS, DEPLOYMENTS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal
 from podscaler.testing.transport import Failure, Feed, Reply
 
 NAMES = ("a", "b", "c", "d", "e")
@@ -16,6 +16,7 @@ PATHS = (
     ("GET", HPAS),
     ("GET", PODS),
     ("GET", "/apis/apps"),
+    ("GET", DEPLOYMENTS),
     ("GET", f"{RESOURCE_METRICS}shop/pods"),
     *(("GET", f"{APPS}shop/deployments/{name}/scale") for name in NAMES),
     *(("PUT", f"{APPS}shop/deployments/{name}/scale") for name in NAMES),
@@ -74,7 +75,7 @@ def _meddle(world: AutoscalerWorld, rng: random.Random) -> None:
 async def test_faults_pass(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     """Two minutes of faults, edits and deletions; two periods later every autoscaler has done what it should."""
     rng = random.Random(seed)
-    world = AutoscalerWorld()
+    world = AutoscalerWorld(lists_deployments=bool(seed % 2))
     for name in NAMES:
         world.cluster.put_deployment(name, 1)
         world.cluster.put_pod(f"{name}-0", name, "500m")
