@@ -1,6 +1,7 @@
 """Replays golden REST captures against a server: fills in requests, sends them, compares the answers.
 
-Called by test_golden_rest and test_recorded_rest, and by the recorder of further captures. Source of the form: tests/conformance/golden/README.md.
+Called by test_golden_rest and test_recorded_rest, and by the recorder of further captures. Source of the form:
+tests/conformance/golden/README.md.
 """
 
 import base64
@@ -14,6 +15,7 @@ import time
 import urllib.parse
 from contextlib import closing
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from golden_matching import Difference, Matcher, told_events
@@ -92,10 +94,7 @@ class Replay:
         if wanted["status"] != reply.status:
             raise Difference(f"(status): wanted {wanted['status']}, got {reply.status} {json.dumps(content)[:300]}")
         self._check_headers(wanted.get("headers", {}), reply.headers)
-        if isinstance(project, list):
-            content = {pointer: _at(content, pointer) for pointer in project}
-        elif project:
-            content = _at(content, project)
+        content = projected(content, project)
         expected = wanted.get("body", wanted.get("text"))
         if expected is not None:
             self.matcher.match(self._filled_back(expected), content, by_name=by_name)
@@ -112,6 +111,8 @@ class Replay:
 
     def _watch(self, step: dict[str, Any], request: dict[str, Any]) -> None:
         events, replies = self.watched(step, request)
+        if not isinstance(events, Reply) and step["response"]["status"] != HTTPStatus.OK:
+            raise Difference(f"(status): wanted {step['response']['status']}, got a stream")
         if isinstance(events, Reply):
             self.bodies.append(events.content)
             self._check(step["response"], events)
@@ -178,6 +179,13 @@ class Replay:
         if isinstance(value, dict):
             return {self._filled_back(key): self._filled_back(item) for key, item in value.items()}
         return [self._filled_back(item) for item in value] if isinstance(value, list) else value
+
+
+def projected(content: Any, project: Any) -> Any:
+    """The part of an answer that a step is about: all of it, that at a pointer, or a map of several."""
+    if isinstance(project, list):
+        return {pointer: _at(content, pointer) for pointer in project} if isinstance(content, dict) else content
+    return _at(content, project) if project else content
 
 
 def _at(value: Any, pointer: str) -> Any:

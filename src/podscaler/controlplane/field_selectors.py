@@ -79,7 +79,7 @@ def _unescaped(value: str) -> str:
         elif char == "\\":
             escaped = True
         elif char in ",=":
-            raise FieldSelectorError(f"invalid field selector: unescaped character in value: {char}")
+            raise FieldSelectorError(f"invalid field selector: unescaped character in value: {ord(char)}")
         else:
             plain += char
     if escaped:

@@ -63,7 +63,7 @@ def page(store: Store, selection: Selection, options: ListOptions) -> Page:
     _check(options)
     if options.continue_token:
         return _next_page(store, selection, options)
-    revision = parse_revision(options.resource_version)
+    revision = _listed_revision(options.resource_version)
     if revision > store.revision:
         raise refusals.too_large_resource_version(revision, store.revision)
     limit = 0 if options.resource_version == "0" else options.limit
@@ -72,6 +72,14 @@ def page(store: Store, selection: Selection, options: ListOptions) -> Page:
             raise refusals.expired(_LIST_TOO_OLD)
         return _page(store, selection, revision=revision, start="", limit=limit)
     return _page(store, selection, revision=store.revision, start="", limit=limit)
+
+
+def _listed_revision(text: str) -> int:
+    """As `parse_revision`, with the 400 that only lists answer."""
+    try:
+        return parse_revision(text)
+    except StatusError as error:
+        raise refusals.bad_request(f"invalid resource version: {error.message}") from None
 
 
 def parse_revision(text: str) -> int:
@@ -94,8 +102,6 @@ def _check(options: ListOptions) -> None:
         errors.append(field.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if errors:
         raise refusals.invalid_options("ListOptions", errors)
-    if options.continue_token and version not in ("", "0"):
-        raise refusals.bad_request("specifying resource version is not allowed when using continue")
 
 
 def _match_errors(match: str, version: str, continue_token: str) -> list[FieldError]:
@@ -121,6 +127,8 @@ def _is_exact(options: ListOptions) -> bool:
 
 def _next_page(store: Store, selection: Selection, options: ListOptions) -> Page:
     revision, start = _parse_token(options.continue_token)
+    if options.resource_version not in ("", "0"):
+        raise refusals.bad_request("specifying resource version is not allowed when using continue")
     if revision == _LATEST:
         return _page(store, selection, revision=store.revision, start=start, limit=options.limit)
     if revision > store.revision:

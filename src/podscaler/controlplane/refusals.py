@@ -61,6 +61,15 @@ def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, found:
     return conflict(resource, name, why)
 
 
+def subresource_conflict(resource: Resource, part: str, name: str, why: str) -> StatusError:
+    """409: a change of a part of an object that cannot be made; names the part."""
+    kind = f"{resource.plural}/{part}"
+    full = f"{kind}.{resource.group}" if resource.group else kind
+    details = _details(resource, name) | {"kind": kind}
+    message = f'Operation cannot be fulfilled on {full} "{name}": {why}'
+    return StatusError(message, code=409, reason="Conflict", details=details)
+
+
 def delete_conflict(resource: Resource, name: str, why: str) -> StatusError:
     """409: a delete whose preconditions do not hold; names the kind, not the plural, as upstream does."""
     full_kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind

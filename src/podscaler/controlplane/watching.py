@@ -199,6 +199,9 @@ def _check(options: ListOptions) -> None:
     errors = []
     if options.send_initial_events is not None and match != "NotOlderThan":
         errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
+    if not match and options.continue_token and options.resource_version in ("", "0"):
+        # such a watch begins with what there is, which upstream words as options of its own before it looks at them
+        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
     if match:
         if options.send_initial_events is None:
             errors.append(

@@ -204,13 +204,14 @@ INVALID = 'ListOptions.meta.k8s.io "" is invalid: '
         pytest.param(
             ListOptions(resource_version="5", continue_token="x"),
             400,
-            "specifying resource version is not allowed when using continue",
-            id="version with token",
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
+            id="version with a token that is none",
         ),
         pytest.param(
             ListOptions(resource_version="abc"),
-            500,
-            'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax',
+            400,
+            'invalid resource version: resourceVersion: Invalid value: "abc": '
+            'strconv.ParseUint: parsing "abc": invalid syntax',
             id="version that is no number",
         ),
         pytest.param(

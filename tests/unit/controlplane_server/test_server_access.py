@@ -231,7 +231,7 @@ AUTHORIZATION = "/apis/authorization.k8s.io/v1"
         pytest.param(
             f"{AUTHORIZATION}/selfsubjectaccessreviews",
             {"spec": {}},
-            '.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: "null": '
+            '.authorization.k8s.io "" is invalid: spec: Invalid value: null: '
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
             id="about nothing",
         ),

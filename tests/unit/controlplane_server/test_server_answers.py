@@ -78,7 +78,7 @@ def test_list_metadata(page: Page, expected: dict[str, Any]) -> None:
 def test_include_object() -> None:
     """Tables carry metadata unless asked otherwise; what is not a choice is refused."""
     assert [shapes.include_object(text) for text in ("", "None", "Object")] == ["Metadata", "None", "Object"]
-    with pytest.raises(StatusError, match='unrecognized includeObject value: "Everything"'):
+    with pytest.raises(StatusError, match='includeObject: Invalid value: "Everything": must be'):
         shapes.include_object("Everything")
 
 

@@ -47,6 +47,7 @@ def _fields(pod: Object) -> dict[str, str]:
         "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
         "status.phase": status.get("phase", ""),
         "status.podIP": status.get("podIP", ""),
+        "status.podIPs": "",
         "status.nominatedNodeName": status.get("nominatedNodeName", ""),
     }
 

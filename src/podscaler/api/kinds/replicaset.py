@@ -123,7 +123,6 @@ RESOURCE = Resource(
     categories=("all",),
     has_status=True,
     scale=scaling.BY_LABEL_SELECTOR,
-    fields=_fields,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"replicas": 0}),
         prepare_update=status_subresource.keep_status,

@@ -200,7 +200,9 @@ class Dispatcher:
         asked.setdefault("metadata", {})
         if review.namespaced:
             names.settle_namespace(asked, target.namespace)
-        obj = {**asked, "status": review.answer(asked, Asking(user, self._doors.authenticator, self._doors.authorizer))}
+        asking = Asking(user, self._doors.authenticator, self._doors.authorizer, self._plane.clock.now_ns())
+        status = review.answer(asked, asking)
+        obj = {**asked, "status": status}
         return await answers.of(obj, form, status=201)
 
 

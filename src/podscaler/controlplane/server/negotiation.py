@@ -35,6 +35,8 @@ _SHAPES: Mapping[str, Shape] = {
 }
 _PROTOBUF_SHAPES = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
 _ENCODINGS: Mapping[str, Encoding] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
+_Shapes = Literal["objects", "aggregates", "none"]
+"""What an answer may be turned into: a Table or bare metadata, an aggregated document, nothing."""
 _META_VERSIONS = ("v1", "v1beta1")
 HEADER_MAX_CHARACTERS = 4096
 
@@ -76,7 +78,7 @@ def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -
     Raises:
         StatusError: 406.
     """
-    return _negotiated(accept, can_stream=can_stream, aggregates=False, has_protobuf=has_protobuf)
+    return _negotiated(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
 
 
 @lru_cache(maxsize=64)
@@ -86,34 +88,46 @@ def discovery_form(accept: str, *, aggregates: bool) -> Form:
     Raises:
         StatusError: 406.
     """
-    return _negotiated(accept, can_stream=False, aggregates=aggregates, has_protobuf=True)
+    return _negotiated(accept, can_stream=False, shapes="aggregates" if aggregates else "none", has_protobuf=True)
+
+
+def check_plain(accept: str) -> None:
+    """Return if the client takes plain JSON, the only form that some pages have.
+
+    Raises:
+        StatusError: 406.
+    """
+    clauses = _clauses(accept)
+    if clauses and not any(clause.media_type in (JSON, "*/*") for clause in clauses):
+        raise refusals.none_acceptable(can_stream=False, only=JSON)
 
 
 def refusal_form(accept: str) -> Form:
     """The form for a Status about a request whose own form could not be found: the first encoding of ours."""
     for clause in _clauses(accept):
-        if clause.media_type in _ENCODINGS:
+        is_table = clause.media_type == PROTOBUF and clause.parameters.get("as", "") not in {"", *_PROTOBUF_SHAPES}
+        if clause.media_type in _ENCODINGS and not is_table:
             return Form(_ENCODINGS[clause.media_type])
         if clause.media_type == "*/*":
             return PLAIN
     return PLAIN
 
 
-def _negotiated(accept: str, *, can_stream: bool, aggregates: bool, has_protobuf: bool) -> Form:
+def _negotiated(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: bool) -> Form:
     clauses = _clauses(accept)
     if not clauses:
         return PLAIN
-    ours = [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*", "application/*")]
+    ours = [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
     if not ours:
         raise refusals.none_acceptable(can_stream=can_stream)
     for clause in ours:
-        form = _satisfied(clause, aggregates=aggregates, has_protobuf=has_protobuf)
+        form = _satisfied(clause, shapes=shapes, has_protobuf=has_protobuf)
         if form is not None:
             return form
     raise refusals.no_such_form()
 
 
-def _satisfied(clause: _Clause, *, aggregates: bool, has_protobuf: bool) -> Form | None:
+def _satisfied(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form | None:
     """The form that a clause asks for, None where we do not have it."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
     wanted = clause.parameters.get("as")
@@ -122,12 +136,10 @@ def _satisfied(clause: _Clause, *, aggregates: bool, has_protobuf: bool) -> Form
     if encoding == "protobuf" and wanted not in _PROTOBUF_SHAPES:
         return None
     version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
-    if aggregates:
+    if shapes == "aggregates":
         is_known = (wanted, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
         return Form(encoding, "discovery") if is_known else None
-    if wanted == "APIGroupDiscoveryList" and group == "apidiscovery.k8s.io":
-        return None
-    if wanted in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
+    if shapes == "objects" and wanted in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
         return Form(encoding, _SHAPES[wanted], version)
     return None
 

@@ -16,7 +16,6 @@ from typing import Any
 from aiohttp import web
 
 from podscaler.api import json_text
-from podscaler.controlplane.server import answers
 from podscaler.controlplane.server.answers import TEXT, Answer
 
 Make = Callable[[], Mapping[str, Any]]
@@ -59,7 +58,7 @@ class OpenApiPages:
             }
             return Answer(json_text.encode({"paths": urls}), 200, TEXT)
         found = made.get(path)
-        return await _of(request, found) if found else answers.NOT_FOUND_PAGE
+        return await _of(request, found) if found else Answer(b"", 404, TEXT)
 
     async def _current(self) -> Mapping[str, _Document]:
         async with self._lock:

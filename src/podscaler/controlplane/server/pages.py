@@ -88,8 +88,7 @@ class Pages:
             case "api" | "apis":
                 return await self._discover(request, parts)
             case "version":
-                _check_get(request)
-                return await self._json(request, ("version",), lambda: VERSION)
+                return await self._version(request, parts)
             case "openapi":
                 if parts[1:] == ["v2"]:
                     return await self._openapi_v2(request)
@@ -99,15 +98,23 @@ class Pages:
                 return issuer_pages.answer(self._accounts, path, request.host) or answers.NOT_FOUND_PAGE
             case "podscaler" if parts[1:] == ["compact"]:
                 return await self._compacted(request)
-            case "healthz" | "livez" | "readyz":
+            case "healthz" | "livez" | "readyz" if not path.endswith("/"):
                 return health.answer(path, query, self._checks) or answers.NOT_FOUND_PAGE
             case _:
                 return answers.NOT_FOUND_PAGE
+
+    async def _version(self, request: web.BaseRequest, parts: list[str]) -> Answer:
+        if parts[1:]:
+            raise refusals.no_such_path()
+        _check_get(request)
+        negotiation.check_plain(_accept(request))
+        return await _tagged(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN)
 
     async def _discover(self, request: web.BaseRequest, parts: list[str]) -> Answer:
         found = self._discovery
         match parts:
             case ["api"]:
+                _check_get(request)
                 return await self._aggregable(request, "api", found.core_versions)
             case ["apis"]:
                 return await self._aggregable(request, "apis", found.group_list)
@@ -116,7 +123,6 @@ class Pages:
             case ["apis", group]:
                 if not found.versions(group):
                     return answers.NOT_FOUND_PAGE
-                _check_get(request)
                 return await self._json(request, ("apis", group), lambda: found.group(group))
             case ["apis", group, version]:
                 return await self._resource_list(request, group, version)

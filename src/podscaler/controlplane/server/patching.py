@@ -183,6 +183,7 @@ def _check_new(plane: Plane, call: Call, obj: Object) -> None:
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise object_refusals.conflict(call.served.resource, call.path.name, why)
+    obj["metadata"].pop("resourceVersion", None)
 
 
 def _version(call: Call, kind: Kind) -> Version:

@@ -80,7 +80,7 @@ def _faults(*, tail: int | None, limit: int | None, since_s: int | None, since_t
     if limit is not None and limit < 1:
         faults.append(field.invalid("limitBytes", limit, "must be greater than 0"))
     if since_s is not None and since_time:
-        faults.append(field.forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        faults.append(field.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since_s is not None and since_s < 1:
         faults.append(field.invalid("sinceSeconds", since_s, "must be greater than 0"))
     return faults
@@ -90,6 +90,8 @@ def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
     if since_time:
         try:
             return instants.parse(since_time)
-        except ValueError as error:
-            raise refusals.bad_request(f"sinceTime: {error}") from None
+        except ValueError:
+            layout = "2006-01-02T15:04:05Z07:00"
+            text = f'parsing time "{since_time}" as "{layout}": cannot parse "{since_time}" as "2006"'
+            raise refusals.bad_request(text) from None
     return None if since_s is None else now_ns - since_s * NANOSECONDS

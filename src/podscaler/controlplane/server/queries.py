@@ -125,6 +125,7 @@ def list_options(query: Query) -> ListOptions:
     Raises:
         StatusError: 400 for a number that is none.
     """
+    query.number("timeoutSeconds")
     return ListOptions(
         label_selector=query.text("labelSelector"),
         field_selector=query.text("fieldSelector"),

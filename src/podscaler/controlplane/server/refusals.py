@@ -28,13 +28,14 @@ def method_not_allowed() -> StatusError:
     return StatusError(text, code=405, reason="MethodNotAllowed", details={})
 
 
-def none_acceptable(*, can_stream: bool) -> StatusError:
+def none_acceptable(*, can_stream: bool, only: str = "") -> StatusError:
     """406: none of the media types that the client accepts is one of ours.
 
     Args:
         can_stream: whether the path can also be watched, which has media types of its own.
+        only: the one media type that there is, where it is not one of the usual ones.
     """
-    available = ", ".join((*BODY_TYPES, *STREAM_TYPES) if can_stream else BODY_TYPES)
+    available = only or ", ".join((*BODY_TYPES, *STREAM_TYPES) if can_stream else BODY_TYPES)
     text = f"406: Not Acceptable\n\nAvailable representations: {available}"
     return StatusError(text, code=406, reason="NotAcceptable", details={})
 

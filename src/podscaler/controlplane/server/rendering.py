@@ -111,7 +111,7 @@ async def plain_object(
     Raises:
         StatusError: as `one`.
     """
-    shapes.check_single(call.served, call.form)
+    shapes.check_single(call.served, call.form, f"{obj['apiVersion'].partition('/')[0]}.{obj['kind']}")
     body = json_text.encode(obj)
     if call.form.shape == "partial":
         body = shapes.partial(body, call.form.meta_version)

@@ -13,6 +13,7 @@ from podscaler.api import field
 from podscaler.api.field import FieldError
 from podscaler.api.openapi import CreateOnly
 from podscaler.api.resources import Object
+from podscaler.clock import rfc3339
 from podscaler.controlplane.access.policy_rules import EVERYTHING, Rule
 from podscaler.controlplane.access.rules import Attributes, Authorizer, aggregated
 from podscaler.controlplane.access.tokens import Authenticator, TokenFault
@@ -30,6 +31,7 @@ class Asking:
     user: User
     authenticator: Authenticator
     authorizer: Authorizer
+    now_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Review:
 
 
 def _self_subject(review: Object, asking: Asking) -> Object:
-    del review
+    review["metadata"] = {"creationTimestamp": rfc3339(asking.now_ns)}
     return {"userInfo": user_info(asking.user)}
 
 
@@ -149,15 +151,14 @@ def _attributes(spec: Mapping[str, Any]) -> Attributes:
     return Attributes(wanted.get("verb", ""), **{name: wanted.get(name, "") for name in names})
 
 
+_EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+
+
 def _attribute_faults(spec: Mapping[str, Any]) -> list[FieldError]:
     wanted, on_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if wanted is not None and on_path is not None:
-        text = "cannot be specified in combination with resourceAttributes"
-        return [field.invalid("spec.nonResourceAttributes", _go_path(on_path), text)]
-    if wanted is None and on_path is None:
-        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [field.invalid("spec.resourceAttributes", "null", text)]
-    return []
+        return [field.invalid("spec", _go_path(on_path), _EXACTLY_ONE)]
+    return [field.invalid("spec", None, _EXACTLY_ONE)] if wanted is None and on_path is None else []
 
 
 def _go_path(on_path: Mapping[str, Any]) -> Object:

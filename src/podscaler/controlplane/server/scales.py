@@ -74,10 +74,21 @@ async def patch(plane: Plane, call: Call) -> Answer:
     update = UpdateOptions(dry_run=options.dry_run, author=authors.of(call, options))
 
     def change(scale: Object) -> Object:
-        return patching.decoded(scale)[0]
+        patched = patching.decoded(scale)[0]
+        names.check_name(patched, path.name)
+        _check_uid(call, patched, scale["metadata"]["uid"])
+        return patched
 
     scale = await plane.objects.update_scale(call.key, path.namespace, path.name, change, options=update)
     return await _answer(plane, call, scale)
+
+
+def _check_uid(call: Call, patched: Object, uid: str) -> None:
+    """Refuse (409) a patch for an object that has another uid."""
+    named = patched["metadata"].get("uid", uid)
+    if named != uid:
+        why = f"Precondition failed: UID in precondition: {named}, UID in object meta: {uid}"
+        raise refusals.subresource_conflict(call.served.resource, "scale", call.path.name, why)
 
 
 async def _apply(plane: Plane, call: Call) -> Answer:

@@ -119,10 +119,10 @@ def partial_list(bodies: Sequence[bytes], page: Page, meta_version: str) -> byte
     return head + b'"items":[' + b",".join(partial(body, meta_version) for body in bodies) + b"]}"
 
 
-def check_single(served: Served, form: Form) -> None:
-    """Refuse (406) a form that one object cannot have."""
+def check_single(served: Served, form: Form, kind: str = "") -> None:
+    """Refuse (406) a form that one object cannot have; `kind` is Go's name of what is no object of the resource."""
     if form.shape == "partial_list":
-        go_type = f"*{_go_package(served)}.{served.resource.kind}"
+        go_type = f"*{kind or f'{_go_package(served)}.{served.resource.kind}'}"
         raise refusals.wrong_shape(
             f"you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"
         )
@@ -153,7 +153,8 @@ def include_object(text: str) -> IncludeObject:
         case "None" | "Metadata" | "Object":
             return text
         case _:
-            raise refusals.bad_request(f'unrecognized includeObject value: "{text}"')
+            why = f"includeObject: Invalid value: \"{text}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise refusals.bad_request(f"Unable to convert to Table as requested: {why}")
 
 
 def columns(printer: Printer) -> list[Object]:

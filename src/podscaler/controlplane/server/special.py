@@ -31,6 +31,8 @@ async def bind(plane: Plane, call: Call) -> Answer:
     binding = bodies.decode(body, call.content_type, BINDING, plane.kinds, validation=validation).obj
     names.settle_namespace(binding, call.path.namespace)
     name = call.path.name or binding["metadata"].get("name", "")
+    if binding["metadata"].get("name", "") != name:
+        raise refusals.bad_request("name in URL does not match name in Binding object")
     node = (binding.get("target") or {}).get("name", "")
     if not node:
         raise refusals.bad_request("target.name: Required value")
