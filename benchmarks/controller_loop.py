@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.controller_loop [AUTOSCALERS]
 
-The controller is in this process and speaks HTTP to a server in another one; both share the machine. The period is as
-short as can be, so that the loop is saturated. CPU is the controller's process alone.
+The controller is in this process and speaks HTTP to a server in another one; both share the machine. The period is so
+short that the loop is saturated. CPU is the controller's process alone.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ async def measure(case: Case, count: int) -> tuple[str, ...]:
         client = Client(transport, SystemClock())
         settings = Settings(
             concurrent_syncs=case.workers,
-            sync_period_ns=10_000_000,
+            sync_period_ns=250_000_000,
             history_namespace="kube-system" if case.keeps_histories else None,
         )
         controller = Controller(client, settings, SystemClock(), recording=kept)
