@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from podscaler.api import catalog
-from podscaler.clock import SystemClock
+from podscaler.clock import Clock, SystemClock
 from podscaler.controlplane.access import bootstrap, signing_key
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
@@ -32,15 +32,19 @@ START_TIMEOUT_S = 20
 
 @contextmanager
 def serving(
-    folder: Path, *, tls: ssl.SSLContext | None = None, virtual: Mapping[str, VirtualObjects] | None = None
+    folder: Path,
+    *,
+    tls: ssl.SSLContext | None = None,
+    virtual: Mapping[str, VirtualObjects] | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[int]:
     """The port of a server that keeps its objects in `folder`; computed kinds are served where `virtual` has them."""
     virtual = virtual or {}
+    clock = clock or SystemClock()
     ports: list[int] = []
     started, stop = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        clock = SystemClock()
         store = await open_store(folder, clock)
         stored = [resource for resource in catalog.RESOURCES if resource.stored]
         served = [resource for resource in catalog.RESOURCES if resource.stored or resource.key in virtual]
