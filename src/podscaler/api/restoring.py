@@ -10,7 +10,7 @@ Source: the conversion of unstructured data in Kubernetes' apimachinery. Differs
 
 from typing import Any
 
-from podscaler.api import decoding, schema
+from podscaler.api import decode_values, decoding, schema
 from podscaler.api.json_text import DecodeError
 from podscaler.api.schema import Field
 
@@ -61,7 +61,10 @@ def _check_element(value: Any, field: Field) -> None:
 
 def _check_scalar(value: Any, field: Field) -> None:
     kind, wanted = _kind(value), field.type
-    if wanted in (kind, "bytes") or (kind == "int64" and wanted in {*_NUMBERS, "double"}):
+    if wanted == "bytes":
+        _check_bytes(value)
+        return
+    if wanted == kind or (kind == "int64" and wanted in {*_NUMBERS, "double"}):
         return
     if kind == "float64" and (wanted == "double" or (wanted in _NUMBERS and value == int(value))):
         return
@@ -69,6 +72,16 @@ def _check_scalar(value: Any, field: Field) -> None:
         named = field.go_type if field.go_type and not (field.repeated or field.map) else wanted
         raise DecodeError(f"cannot convert {kind} to {named}")
     raise DecodeError(f"unrecognized type: {'float64' if wanted == 'double' else wanted}")
+
+
+def _check_bytes(value: Any) -> None:
+    """Bytes are text that must decode; a list is left to `decoding`."""
+    if isinstance(value, str):
+        fault = decode_values.base64_fault(value)
+        if fault:
+            raise DecodeError(f"error decoding from json: {fault}")
+    elif not isinstance(value, list):
+        raise DecodeError(f"cannot restore slice from {_kind(value)}")
 
 
 def _kind(value: Any) -> str:

@@ -30,12 +30,19 @@ def fill(job: Object) -> None:
         spec["backoffLimit"] = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
+    spec.setdefault("manualSelector", False)
     replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
     spec.setdefault("podReplacementPolicy", replaced)
     pod_defaults.fill_template(spec)
-    if not job.setdefault("metadata", {}).get("labels") and (spec["template"].get("metadata") or {}).get("labels"):
-        job["metadata"]["labels"] = {**spec["template"]["metadata"]["labels"]}
+    _fill_labels(job)
     job.setdefault("status", {})
+
+
+def _fill_labels(job: Object) -> None:
+    """A Job without labels has those of its pods."""
+    labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not job.setdefault("metadata", {}).get("labels"):
+        job["metadata"]["labels"] = {**labels}
 
 
 def _prepare_create(job: Object) -> None:
@@ -51,6 +58,7 @@ def _prepare_create(job: Object) -> None:
         labels.setdefault(name, value)
         labels.setdefault(_OLD_LABELS[name], value)
     spec.setdefault("selector", {}).setdefault("matchLabels", {})[_UID_LABEL] = metadata["uid"]
+    _fill_labels(job)
 
 
 def faults(new: Object, old: Object | None) -> list[FieldError]:

@@ -9,11 +9,10 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.kinds import service_validation, status_subresource
+from podscaler.api.kinds import service_update, service_validation, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
-_OUTSIDE = ("NodePort", "LoadBalancer")
 
 
 def fill(service: Object) -> None:
@@ -29,12 +28,11 @@ def fill(service: Object) -> None:
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
     _fill_traffic(spec)
-    _fill_addresses(spec)
     service.setdefault("status", {}).setdefault("loadBalancer", {})
 
 
 def _fill_traffic(spec: Object) -> None:
-    if spec["type"] in _OUTSIDE or spec.get("externalIPs"):
+    if spec["type"] in service_update.OUTSIDE or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -49,39 +47,17 @@ def _fill_families(spec: Object) -> None:
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
-def _fill_addresses(spec: Object) -> None:
-    """`clusterIPs` repeats `clusterIP`, whichever of the two was given."""
-    if spec["type"] == "ExternalName":
-        return
-    if spec.get("clusterIP"):
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    elif spec.get("clusterIPs"):
-        spec["clusterIP"] = spec["clusterIPs"][0]
-
-
 def _prepare_create(new: Object) -> None:
     new["status"] = {"loadBalancer": {}}
+    service_update.link_created(new["spec"])
     _fill_families(new["spec"])
 
 
 def _prepare_update(new: Object, old: Object) -> None:
     """An update that does not name the address or the node ports keeps those that were given out."""
     status_subresource.keep_status(new, old)
-    new_spec, old_spec = new["spec"], old["spec"]
-    if old_spec["type"] != "ExternalName" and new_spec["type"] != "ExternalName" and not new_spec.get("clusterIP"):
-        for name in ("clusterIP", "clusterIPs"):
-            if name in old_spec:
-                new_spec[name] = old_spec[name]
-    if new_spec["type"] in _OUTSIDE and old_spec["type"] in _OUTSIDE:
-        _keep_node_ports(new_spec, old_spec)
-    _fill_families(new_spec)
-
-
-def _keep_node_ports(new_spec: Object, old_spec: Object) -> None:
-    given_out = {_port_key(port): port["nodePort"] for port in old_spec.get("ports") or [] if port.get("nodePort")}
-    for port in new_spec.get("ports") or []:
-        if not port.get("nodePort") and _port_key(port) in given_out:
-            port["nodePort"] = given_out[_port_key(port)]
+    service_update.settle(new["spec"], old["spec"])
+    _fill_families(new["spec"])
 
 
 def _prepare_address(new: Object, old: Object) -> None:
@@ -93,10 +69,6 @@ def _prepare_address(new: Object, old: Object) -> None:
             spec[name] = given_out[name]
     status_subresource.keep_status(new, old)
     new["spec"] = spec
-
-
-def _port_key(port: Object) -> tuple[str, int]:
-    return port.get("protocol", "TCP"), port.get("port", 0)
 
 
 def _external(spec: Object, status: Object) -> str:

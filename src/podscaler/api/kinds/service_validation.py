@@ -85,7 +85,9 @@ def _cluster_ip_faults(spec: Object) -> list[FieldError]:
         if not given:
             return []
         return [forbidden("spec.clusterIPs", "may not be set for ExternalName services")]
-    if given and spec.get("clusterIP", "") != given[0]:
+    if given and not spec.get("clusterIP"):
+        return [invalid("spec.clusterIPs", given, "must be empty when `clusterIP` is not specified")]
+    if given and spec["clusterIP"] != given[0]:
         return [invalid("spec.clusterIPs", given, "first value must match `clusterIP`")]
     bad = [(i, each) for i, each in enumerate(given) if each != "None" and addresses.find(each) is None]
     return [invalid(f"spec.clusterIPs[{index}]", each, addresses.FAULT) for index, each in bad]

@@ -6,24 +6,12 @@ Source: golden captures; the API reference of apps/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.field import FieldError, forbidden, invalid
-from podscaler.api.kinds import int_or_percent, pod_defaults, scaling, semantics, status_subresource, workload_spec
+from podscaler.api.field import FieldError, invalid
+from podscaler.api.kinds import int_or_percent, pod_defaults, scaling, status_subresource, workload_spec
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
-_CHANGEABLE = (
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
-)
-_FIXED = (
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
-    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-)
+_FIXED = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
 
 
 def fill(stateful_set: Object) -> None:
@@ -110,15 +98,7 @@ def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
 
 
 def _change_faults(new: Object, old: Object) -> list[FieldError]:
-    found = workload_spec.immutable("selector", new, old)
-    kept_new, kept_old = _without_changeable(new["spec"]), _without_changeable(old["spec"])
-    if not semantics.same(kept_new, kept_old):
-        found.append(forbidden("spec", _FIXED))
-    return found
-
-
-def _without_changeable(spec: Object) -> Object:
-    return {name: value for name, value in spec.items() if name not in (*_CHANGEABLE, "selector")}
+    return [fault for name in _FIXED for fault in workload_spec.immutable(name, new, old)]
 
 
 def status_faults(new: Object, old: Object | None) -> list[FieldError]:

@@ -36,8 +36,6 @@ def _faults(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]
             {"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}},
             id="affinity",
         ),
-        pytest.param({"clusterIP": "127.9.0.9"}, {"clusterIPs": ["127.9.0.9"]}, id="address"),
-        pytest.param({"clusterIPs": ["None"]}, {"clusterIP": "None"}, id="headless by the list"),
         pytest.param({"ports": [{"port": 80, "targetPort": "web"}]}, {}, id="named port"),
     ],
 )
@@ -93,7 +91,14 @@ def test_external_names_have_no_addresses() -> None:
             id="type",
         ),
         pytest.param(
-            {"clusterIP": "x"}, [f'spec.clusterIPs[0]: Invalid value: "x": {_BAD_IP}'], id="address that is none"
+            {"clusterIP": "x", "clusterIPs": ["x"]},
+            [f'spec.clusterIPs[0]: Invalid value: "x": {_BAD_IP}'],
+            id="address that is none",
+        ),
+        pytest.param(
+            {"clusterIPs": ["None"]},
+            ['spec.clusterIPs: Invalid value: ["None"]: must be empty when `clusterIP` is not specified'],
+            id="addresses without the first",
         ),
         pytest.param({"type": "ExternalName"}, ["spec.externalName: Required value"], id="no external name"),
         pytest.param(
@@ -113,7 +118,8 @@ def test_refusals(spec: dict[str, Any], faults: list[str]) -> None:
 
 def test_updates_keep_what_was_given_out() -> None:
     """An update that names no address and no node ports keeps them."""
-    old = _service(type="NodePort", clusterIP="127.9.0.9", ports=[{"port": 80, "nodePort": 30001}])
+    address = {"clusterIP": "127.9.0.9", "clusterIPs": ["127.9.0.9"]}
+    old = _service(type="NodePort", **address, ports=[{"port": 80, "nodePort": 30001}])
     new = _service(type="NodePort")
     _SERVICE.strategy.prepare_update(new, old)
     assert [new["spec"]["clusterIP"], new["spec"]["clusterIPs"], new["spec"]["ports"][0]["nodePort"]] == [
@@ -125,9 +131,8 @@ def test_updates_keep_what_was_given_out() -> None:
 
 def test_an_address_may_not_change() -> None:
     """Once a service has an address, a client cannot give it another one."""
-    assert _faults(_service(clusterIP="127.9.0.8"), _service(clusterIP="127.9.0.9")) == [
-        'spec.clusterIPs[0]: Invalid value: ["127.9.0.8"]: may not change once set'
-    ]
+    new, old = (_service(clusterIP=each, clusterIPs=[each]) for each in ("127.9.0.8", "127.9.0.9"))
+    assert _faults(new, old) == ['spec.clusterIPs[0]: Invalid value: ["127.9.0.8"]: may not change once set']
 
 
 @pytest.mark.parametrize(
