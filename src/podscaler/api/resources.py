@@ -159,7 +159,6 @@ class Resource:
             name that resource's group. Strategy, printer and fields are its own.
         face: tells faces of one name apart: a custom resource has one for each version that is not the stored one.
         is_custom: whether a CustomResourceDefinition made it.
-        is_ending: whether that is being deleted: nothing new is created.
     """
 
     group: str
@@ -180,7 +179,6 @@ class Resource:
     stored_as: str = ""
     face: str = ""
     is_custom: bool = False
-    is_ending: bool = False
 
     @property
     def storage_key(self) -> str:

@@ -5,20 +5,20 @@ What a definition goes through:
 
 | the definition                             | what happens                                                         |
 |--------------------------------------------|----------------------------------------------------------------------|
-| is stored, its names are free              | its kind is served, then it is Established                           |
+| is stored, its names are free              | it is Established, and its kind is served                            |
 | is stored, somebody else has its names     | NamesAccepted is False, and it is not served until they are free     |
 | is changed                                 | its kind is served as it says now; names that clash stay as they were|
 | is being deleted                           | nothing new is created, all its objects are deleted, then it goes    |
 | is gone                                    | its kind is not served any more                                      |
 
-Invariants: what is Established is served; a kind is known to `Objects` before it has a path, and loses its path first.
+Invariants: what is Established is served before anybody can ask for it; a kind is known to `Objects` before it has a
+path, and loses its path first.
 
 Source: the API documentation of CustomResourceDefinition; upstream's naming, establishing and finalizing controllers.
 Differs: there is no delay before a kind is established, as there is only one server.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from podscaler.api.custom import records
@@ -113,15 +113,12 @@ class CustomKinds:
         return [crd for crd in self._registry.list(KEY) if crd["spec"]["group"] == group]
 
     async def _settle(self, name: str) -> None:
-        """Give it its names and serve it; only then it is said to be established."""
-        crd = self._settled(self._registry.get(KEY, "", name))
-        self._serve(crd)
-        if crd["status"] != (self._registry.get(KEY, "", name).get("status") or {}):
-            await self._registry.mutate(KEY, "", name, self._settle_in_place, subresource="status")
-
-    def _settled(self, crd: Object) -> Object:
+        """Give it its names, and serve it in the moment in which others can see that it is established."""
+        crd = self._registry.get(KEY, "", name)
         self._settle_in_place(crd)
-        return crd
+        if crd["status"] != (self._registry.get(KEY, "", name).get("status") or {}):
+            crd = await self._registry.mutate(KEY, "", name, self._settle_in_place, subresource="status")
+        self._serve(crd)
 
     def _settle_in_place(self, crd: Object) -> None:
         others = [
@@ -135,8 +132,6 @@ class CustomKinds:
             return
         name = crd["metadata"]["name"]
         before, now = self._served.get(name), records.of(crd)
-        if "deletionTimestamp" in crd["metadata"]:
-            now = _ending(now)
         self._served[name] = now
         for record in (now.stored, *now.faces):
             self._objects.serve(record)
@@ -186,9 +181,3 @@ def _release(crd: Object) -> None:
 
 def _has_its_names(crd: Object) -> bool:
     return crd_conditions.is_true(crd, crd_conditions.NAMES_ACCEPTED)
-
-
-def _ending(found: Records) -> Records:
-    """The same records, of which nothing new can be created."""
-    faces = tuple(replace(face, is_ending=True) for face in found.faces)
-    return replace(found, stored=replace(found.stored, is_ending=True), faces=faces)

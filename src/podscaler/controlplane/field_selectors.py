@@ -31,7 +31,7 @@ def parse(text: str) -> tuple[Term, ...]:
     return tuple(_term(part, text) for part in sorted(_split(text, ",")) if part)
 
 
-def check_known(terms: tuple[Term, ...], selectable: Collection[str]) -> None:
+def check_known(terms: tuple[Term, ...], selectable: Collection[str], *, is_custom: bool = False) -> None:
     """Raise FieldSelectorError for the first field that is neither of metadata nor in `selectable`.
 
     Differs: upstream's sentence depends on whether the kind registered fields of its own, and so does ours.
@@ -39,7 +39,7 @@ def check_known(terms: tuple[Term, ...], selectable: Collection[str]) -> None:
     for term in terms:
         if term.field in METADATA_FIELDS or term.field in selectable:
             continue
-        if selectable:
+        if selectable or is_custom:
             raise FieldSelectorError(f"field label not supported: {term.field}")
         raise FieldSelectorError(
             f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -53,7 +53,8 @@ def conflict(resource: Resource, name: str, why: str = MODIFIED) -> StatusError:
 
 def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, found: str) -> StatusError:
     """409: a PUT for an object that has another uid. `key` is `namespace/name`."""
-    path = f"/registry/{_STORED_UNDER.get(resource.key, resource.plural)}/{key}"
+    own = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
+    path = f"/registry/{_STORED_UNDER.get(resource.key, own)}/{key}"
     why = (
         f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
@@ -92,9 +93,7 @@ def invalid(resource: Resource, name: str, errors: list[FieldError]) -> StatusEr
 
 def unconditional_update(resource: Resource, name: str) -> StatusError:
     """422: an update without resourceVersion of a kind that demands one; upstream names the plural here."""
-    error = FieldError(
-        "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update"
-    )
+    error = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     return field.refusal(group=resource.group, kind=resource.plural, name=name, errors=[error])
 
 

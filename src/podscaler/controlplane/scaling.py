@@ -60,4 +60,6 @@ def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
         error = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise field.refusal(group="autoscaling", kind="Scale", name=metadata["name"], errors=[error])
     mapping(resource).set_replicas(obj, replicas)
-    metadata["resourceVersion"] = (scale.get("metadata") or {}).get("resourceVersion", "")
+    wanted = (scale.get("metadata") or {}).get("resourceVersion", "")
+    if wanted or not custom_path:
+        metadata["resourceVersion"] = wanted

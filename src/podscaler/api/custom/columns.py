@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from podscaler.api import instants, printing, timestamps
+from podscaler.api import instants, json_text, printing, timestamps
 from podscaler.api.custom import json_path
 from podscaler.api.custom.json_path import PathError
 from podscaler.api.resources import Column, Object, Printer
@@ -78,7 +78,7 @@ def _shown(value: Any, kind: str, now_ns: int) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    return json_text.encode(json.loads(json.dumps(value, sort_keys=True))).decode()
 
 
 def _age(value: Any, now_ns: int) -> str | None:

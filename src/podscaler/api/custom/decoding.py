@@ -5,6 +5,7 @@ Called by the API server in place of `podscaler.api.decoding`, through `Version.
 Source: the behaviour of the API server with custom resources; the messages of fieldValidation=Strict.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from podscaler.api import json_text, quoting
@@ -14,15 +15,26 @@ from podscaler.api.decoding import Decoded
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.resources import Object
 
+ANYTHING = Structural(preserves_unknown=True)
 
-def decoded(value: Any, schema: Structural) -> Decoded:
-    """The object of a parsed body. Raises DecodeError."""
+
+def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decoded:
+    """The object of a parsed body. Raises DecodeError.
+
+    Args:
+        value: the parsed body.
+        group: of the kind; what is of another group is left as it is.
+        schemas: of the kind, by apiVersion; in a version that there is not, every field is unknown.
+    """
     if not isinstance(value, dict):
         raise DecodeError("json: cannot unmarshal array into Go value of type map[string]interface {}")
     problems = [f"duplicate field {quoting.quoted(path)}" for path in _repeated(value, "")]
     plain: Object = json_text.plain(value)
     metadata, found = object_metadata.decoded(plain.get("metadata") or {})
     problems += found
+    api_version = plain.get("apiVersion")
+    of_group = isinstance(api_version, str) and api_version.rpartition("/")[0] == group
+    schema = schemas.get(str(api_version), pruning.NOTHING) if of_group else ANYTHING
     problems += [f"unknown field {quoting.quoted(path)}" for path in pruning.prune(plain, schema)]
     defaulting.drop_nulls(plain, schema)
     problems += object_metadata.coerce_embedded(plain, schema)

@@ -71,9 +71,7 @@ def not_in_enum(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
 
 def too_long(path: str, max_length: int) -> FieldError:
     """The text has more characters than it may have."""
-    unit = "character" if max_length == 1 else "characters"
-    text = f"Too long: may not be more than {max_length} {unit}"
-    return FieldError("FieldValueTooLong", shown_path(path), text)
+    return fields.too_long(shown_path(path), max_length)
 
 
 def too_many(path: str, count: int, max_count: int) -> FieldError:

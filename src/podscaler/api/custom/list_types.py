@@ -13,7 +13,7 @@ from podscaler.api.field import FieldError, duplicate
 
 
 def faults(value: Any, schema: Structural | None, path: str = "") -> list[FieldError]:
-    """The elements that stand a second time, at their paths (`spec.ports[1]`)."""
+    """The elements that stand more than once, each where it does so first (`spec.ports[1]`)."""
     if schema is None:
         return []
     if isinstance(value, list):
@@ -42,8 +42,9 @@ def _repeated(value: list[Any], schema: Structural, path: str) -> list[FieldErro
     shown: dict[int, Any] = {}
     for index, item in enumerate(value):
         identity = key_of(item, schema) if schema.list_type == "map" else item
-        first = seen.setdefault(json_text.encode(_sorted(identity)), index)
-        if first != index:
+        key = json_text.encode(_sorted(identity))
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
             shown[index] = identity
     return [duplicate(f"{path}[{index}]", identity) for index, identity in shown.items()]
 

@@ -65,7 +65,7 @@ def _of_embedded(value: Object, path: str) -> list[FieldError]:
     found = []
     for name in ("apiVersion", "kind"):
         if not value.get(name):
-            found.append(required(f"{path}.{name}", "must not be empty"))
+            found.append(required(f"{path}.{name}"))
     kind = value.get("kind")
     if isinstance(kind, str) and kind:
         texts = names.dns_label_faults(kind.lower())
@@ -79,10 +79,5 @@ def _of_embedded(value: Object, path: str) -> list[FieldError]:
 
 
 def _of_metadata(metadata: Object, path: str) -> list[FieldError]:
-    found = []
-    for name in ("name", "generateName"):
-        text = metadata.get(name) or ""
-        faults = names.dns_subdomain_faults(f"{text.rstrip('-')}a" if name == "generateName" else text) if text else []
-        found += [invalid(f"{path}.{name}", text, each) for each in faults]
-    found += metadata_rules.label_faults(metadata.get("labels") or {}, f"{path}.labels")
+    found = metadata_rules.label_faults(metadata.get("labels") or {}, f"{path}.labels")
     return found + metadata_rules.annotation_faults(metadata.get("annotations") or {}, f"{path}.annotations")

@@ -29,6 +29,7 @@ from podscaler.api.custom import (
     validation,
 )
 from podscaler.api.custom.structural import META_FIELDS, Structural
+from podscaler.api.custom.version_order import sort_key
 from podscaler.api.field import FieldError, invalid, refusal
 from podscaler.api.kinds import semantics, status_subresource
 from podscaler.api.managed_fields import structural_types
@@ -160,7 +161,7 @@ def _version(shown: _Definition, kept: _Definition) -> Version:
         to_storage=partial(_to_storage, shown, kept),
         from_storage=partial(_from_storage, shown, kept),
         deprecation=deprecation(shown.crd, shown.version),
-        decode=lambda value: decoding.decoded(value, shown.schema),
+        decode=lambda value: decoding.decoded(value, shown.crd["spec"]["group"], shown.schemas),
         openapi=partial(_components, shown),
         fields_type=structural_types.of_kind(shown.schema.source),
     )
@@ -177,8 +178,14 @@ def deprecation(crd: Object, version: Object) -> str:
     """What clients of a deprecated version are warned of, empty for one that is not."""
     if not version.get("deprecated"):
         return ""
-    own = version.get("deprecationWarning")
-    return own or f"{crd['spec']['group']}/{version['name']} {crd['spec']['names']['kind']} is deprecated"
+    own: str | None = version.get("deprecationWarning")
+    if own is not None:
+        return own
+    group, kind, name = crd["spec"]["group"], crd["spec"]["names"]["kind"], version["name"]
+    text = f"{group}/{name} {kind} is deprecated"
+    usable = [one["name"] for one in crd["spec"]["versions"] if one.get("served") and not one.get("deprecated")]
+    newer = sorted((one for one in usable if sort_key(one) < sort_key(name)), key=sort_key)
+    return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 
 
 def _default(schema: Structural, obj: Object) -> None:
@@ -240,13 +247,25 @@ def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
         spec_of=partial(_content, shown),
         stored_form=partial(_stored_form, kept),
         allows_bare_finalizers=True,
+        allows_unconditional_update=False,
         warnings=_warnings,
     )
 
 
 def _prepare_create(shown: _Definition, new: Object) -> None:
+    """Raises StatusError 403 while the definition is being deleted."""
+    if "deletionTimestamp" in shown.crd["metadata"]:
+        raise _is_ending(shown, new["metadata"].get("name", ""))
     if shown.has_status:
         new.pop("status", None)
+
+
+def _is_ending(shown: _Definition, name: str) -> StatusError:
+    group, plural = shown.crd["spec"]["group"], names_of(shown.crd)["plural"]
+    why = "create not allowed while custom resource definition is terminating"
+    details = {"name": name, "group": group, "kind": plural}
+    text = f'{plural}.{group} "{name}" is forbidden: {why}'
+    return StatusError(text, code=403, reason="Forbidden", details=details)
 
 
 def _prepare_update(shown: _Definition, new: Object, old: Object) -> None:
@@ -314,7 +333,7 @@ def _warnings(new: Object, old: Object | None) -> list[str]:
     before: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
     added = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
     return [
-        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) to avoid '
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid '
         "accidental conflicts with other finalizer writers"
         for name in sorted(added)
         if "/" not in name and name not in _SYSTEM_FINALIZERS

@@ -90,7 +90,7 @@ def _found(obj: Any, path: str, wanted: str) -> Any:
     value = obj
     for index, name in enumerate(names):
         if not isinstance(value, dict):
-            raise _AccessError(_sentence(names[:index], value, "map[string]interface {}"))
+            raise _AccessError(_sentence(names[: index + 1], value, "map[string]interface{}"))
         if name not in value:
             return None
         value = value[name]

@@ -137,6 +137,24 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
+def pattern_fault(pattern: str) -> str:
+    """Why a pattern cannot be read, much as Go words it."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        text = _GO_WORDS.get(error.msg, error.msg)
+        return f"error parsing regexp: {text}: `{pattern}`"
+    return ""
+
+
+_GO_WORDS = {
+    "missing ), unterminated subpattern": "missing closing )",
+    "unbalanced parenthesis": "unexpected )",
+    "unterminated character set": "missing closing ]",
+    "nothing to repeat": "missing argument to repetition operator",
+}
+
+
 def _matches(pattern: str, value: str) -> bool:
     expression = compiled(pattern)
     return expression is None or _found(expression, pattern, value)
@@ -150,13 +168,13 @@ def _found(expression: re.Pattern[str], pattern: str, value: str) -> bool:
 
 
 def _out_of_type(value: float, schema: Structural, path: str) -> list[FieldError]:
-    if "integer" not in schema.types:
+    if schema.types != ("integer",):
         return []
     lowest, highest = _INTEGERS.get(schema.format, _INT64)
     if lowest <= value <= highest and value == int(value):
         return []
-    form = f" with format {schema.format}" if schema.format else ""
-    return [findings.without_path(f"Checked value must be of type integer{form} ({path})")]
+    form = f"with format {schema.format}" if schema.format else "(default format)"
+    return [findings.without_path(f"Checked value must be of type integer {form} in {path}")]
 
 
 def _is_multiple(value: float, factor: float) -> bool:

@@ -46,8 +46,7 @@ def _of_set(items: Schema, path: str) -> list[FieldError]:
     if not name or items.get(name) == "atomic" or (kind == "array" and items.get(name) is None):
         return []
     text = f"must be atomic as item of a list with {_TYPE}=set"
-    found = items.get(name)
-    return [required(f"{path}.{name}", text) if found is None else invalid(f"{path}.{name}", found, text)]
+    return [invalid(f"{path}.{name}", None if kind == "object" else items[name], text)]
 
 
 def _of_map(schema: Schema, keys: list[str], path: str) -> list[FieldError]:

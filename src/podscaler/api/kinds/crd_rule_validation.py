@@ -21,7 +21,7 @@ def _rule_faults(rule: Object, path: str) -> list[FieldError]:
     if message and not message.strip():
         found.append(invalid(f"{path}.message", message, "message must be non-empty if specified"))
     elif "\n" in message or "\r" in message:
-        found.append(invalid(f"{path}.message", message, "message must not contain line breaks"))
+        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     elif "\n" in text.strip() and not message:
         found.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
     expression = rule.get("messageExpression", "")

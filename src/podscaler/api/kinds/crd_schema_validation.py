@@ -9,7 +9,7 @@ Source: the API documentation of structural schemas and of JSONSchemaProps; upst
 from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api.custom import pruning, structural, validation
+from podscaler.api.custom import formats, pruning, structural, validation, value_rules
 from podscaler.api.custom.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import crd_list_type_validation, crd_rule_validation, crd_structure_validation, semantics
@@ -65,17 +65,24 @@ def rule_paths(schema: Schema | None, path: str) -> list[str]:
     return own + [found for below, child in children(schema, path) for found in rule_paths(child, below)]
 
 
+def unknown_formats(schema: Schema) -> list[str]:
+    """The formats of texts in a schema that are not checked."""
+    name = schema.get("format", "")
+    own = [name] if name and schema.get("type") == "string" and formats.find_check(name) is None else []
+    return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
+
+
 def selectable_faults(json_path: str, schema: Schema, path: str) -> list[FieldError]:
     """What is wrong with the path of a selectable field: it must lead to a plain value."""
     if not json_path:
         return [required(path)]
     if not json_path.startswith("."):
-        return [invalid(path, json_path, "must be a simple json path starting with .")]
+        return [invalid(path, json_path, f"is an invalid path: expected [ or . but got: {json_path.partition('.')[0]}")]
     node: Schema | None = schema
     for name in json_path.removeprefix(".").split("."):
         node = ((node or {}).get("properties") or {}).get(name)
     if node is None:
-        return [invalid(path, json_path, "does not refer to a valid field")]
+        return [invalid(path, json_path, "is an invalid path: does not refer to a valid field")]
     if json_path.split(".")[1] == "metadata":
         return [invalid(path, json_path, "must not point to fields in metadata")]
     if node.get("type") not in ("string", "boolean", "integer"):
@@ -144,6 +151,10 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
         found.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
+    pattern = schema.get("pattern", "")
+    if pattern and value_rules.compiled(pattern) is None:
+        text = f"must be a valid regular expression, but isn't: {value_rules.pattern_fault(pattern)}"
+        found.append(invalid(f"{path}.pattern", pattern, text))
     if isinstance(schema.get("items"), list):
         found.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
     if schema.get("uniqueItems"):

@@ -3,8 +3,7 @@
 Called by `crd_schema_validation`.
 
 Rules: outside `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is int-or-string, or keeps unknown fields);
-inside them nothing may be said that changes what an object may have, and every field that is named must be specified
-outside as well.
+inside them nothing may be said that changes what an object may have.
 
 Source: the API documentation of structural schemas; upstream's validation messages.
 """
@@ -44,7 +43,6 @@ def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
     if level == "at the root" and "additionalProperties" in schema:
         found.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
     found += [fault for below, child in _logic(schema, path) for fault in _inside(child, below)]
-    found += [fault for below, child in _logic(schema, path) for fault in _missing(schema, child, path, below)]
     for name, member in (schema.get("properties") or {}).items():
         found += _node(member, f"{path}.properties[{name}]", "for specified object fields")
     if isinstance(schema.get("items"), dict):
@@ -76,9 +74,6 @@ def _extension_faults(schema: Schema, path: str) -> list[FieldError]:
         text = "must be false if x-kubernetes-int-or-string is true"
         for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
             found += [invalid(f"{path}.{name}", True, text)] if schema.get(name) else []
-        if schema.get("type"):
-            text = "must be empty if x-kubernetes-int-or-string is true"
-            found.append(invalid(f"{path}.type", schema["type"], text))
     keeps = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
     if schema.get("x-kubernetes-embedded-resource") and not keeps:
         text = (
@@ -149,25 +144,3 @@ def _below(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     if isinstance(schema.get("items"), dict):
         yield f"{path}.items", schema["items"]
     yield from _logic(schema, path)
-
-
-def _missing(outer: Schema, inner: Schema, path: str, inner_path: str) -> list[FieldError]:
-    """Fields that logic names and the schema around it does not have."""
-    found = []
-    for name, member in (inner.get("properties") or {}).items():
-        known = (outer.get("properties") or {}).get(name)
-        if known is None and isinstance(outer.get("additionalProperties"), dict):
-            known = outer["additionalProperties"]
-        below, inside = f"{path}.properties[{name}]", f"{inner_path}.properties[{name}]"
-        if known is None:
-            found.append(required(below, f"because it is defined in {inside}"))
-        else:
-            found += _missing(known, member, below, inside)
-    if isinstance(inner.get("items"), dict):
-        if isinstance(outer.get("items"), dict):
-            found += _missing(outer["items"], inner["items"], f"{path}.items", f"{inner_path}.items")
-        else:
-            found.append(required(f"{path}.items", f"because it is defined in {inner_path}.items"))
-    for below, child in _logic(inner, inner_path):
-        found += _missing(outer, child, path, below)
-    return found

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from podscaler.api import names as name_rules
+from podscaler.api import quoting
 from podscaler.api.field import FieldError, duplicate, invalid, not_supported, required, too_many
 from podscaler.api.kinds import crd_conditions, crd_conversion_validation, crd_schema_validation
 from podscaler.api.resources import Object
@@ -49,20 +50,22 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
 def status_faults(new: Object) -> list[FieldError]:
     """What is wrong with the status."""
     status = new.get("status") or {}
-    found = _names_faults(status.get("acceptedNames") or {}, "status.acceptedNames")
-    versions = new["spec"].get("versions") or []
-    return found + _stored_version_faults(status.get("storedVersions") or [], versions)
+    return _names_faults(status.get("acceptedNames") or {}, "status.acceptedNames")
 
 
 def warnings(new: Object) -> list[str]:
-    """Rules in the Common Expression Language that are kept and not evaluated."""
-    paths = [
-        path
-        for index, version in enumerate(new["spec"].get("versions") or [])
-        for path in crd_schema_validation.rule_paths(
-            (version.get("schema") or {}).get("openAPIV3Schema"), f"spec.versions[{index}].schema.openAPIV3Schema"
-        )
-    ]
+    """Formats that nobody knows; rules in the Common Expression Language, which are kept and not evaluated."""
+    found: list[str] = []
+    for index, version in enumerate(new["spec"].get("versions") or []):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        unknown = crd_schema_validation.unknown_formats(schema)
+        found += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
+        found += _rule_warnings(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+    return list(dict.fromkeys(found))
+
+
+def _rule_warnings(schema: Object, path: str) -> list[str]:
+    paths = crd_schema_validation.rule_paths(schema, path)
     return [
         f"{path}: kept, but this server does not evaluate CEL rules: objects that break them pass" for path in paths
     ]
@@ -105,7 +108,7 @@ def _one_of_faults(path: str, value: str, allowed: Sequence[str]) -> list[FieldE
 
 def _versions_faults(versions: list[Object]) -> list[FieldError]:
     found = [
-        required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+        required(f"spec.versions[{index}].schema.openAPIV3Schema")
         for index, version in enumerate(versions)
         if not (version.get("schema") or {}).get("openAPIV3Schema")
     ]
@@ -130,11 +133,28 @@ def _set_of_versions_faults(versions: list[Object]) -> list[FieldError]:
     found = []
     names = [version.get("name", "") for version in versions]
     if len(set(names)) < len(names):
-        found.append(invalid("spec.versions", versions, "must contain unique version names"))
+        found.append(invalid("spec.versions", _as_kept(versions), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        found.append(invalid("spec.versions", versions or None, text))
+        found.append(invalid("spec.versions", _as_kept(versions), text))
     return found
+
+
+def _as_kept(versions: list[Object]) -> list[Object]:
+    """The versions as upstream keeps (and shows) them: what all of them say stands elsewhere."""
+    own = {"Schema": "schema", "Subresources": "subresources"}
+    own |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
+    return [
+        {
+            "Name": version.get("name", ""),
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            **{shown: None if _is_shared(versions, name) else version.get(name) for shown, name in own.items()},
+        }
+        for version in versions
+    ]
 
 
 def _first_version_faults(name: str) -> list[FieldError]:
@@ -267,15 +287,22 @@ def _label_faults(text: str, path: str, *, is_optional: bool = True) -> list[Fie
 def _stored_version_faults(stored: list[str], versions: list[Object]) -> list[FieldError]:
     path = "status.storedVersions"
     if not stored:
-        return [invalid(path, stored, "must have at least one stored version")]
+        return [invalid(path, None, "must have at least one stored version")]
     names = {version.get("name", "") for version in versions}
     found = [
-        invalid(path, version, f"must have the storage version {version.get('name', '')}")
+        invalid(path, stored, f"must have the storage version {version.get('name', '')}")
         for version in versions
         if version.get("storage") and version.get("name", "") not in stored
     ]
     unknown = [(index, name) for index, name in enumerate(stored) if name not in names]
-    return found + [invalid(f"{path}[{index}]", name, "must appear in spec.versions") for index, name in unknown]
+    return found + [invalid(f"{path}[{index}]", name, _still_stored(name)) for index, name in unknown]
+
+
+def _still_stored(name: str) -> str:
+    return (
+        f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
+        f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+    )
 
 
 def _change_faults(spec: Object, old: Object) -> list[FieldError]:

@@ -44,13 +44,14 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 def _stored_versions(crd: Object, before: list[str]) -> list[str]:
     """The versions in which objects may be stored: those before, and the one that is stored now."""
-    now = [one.get("name", "") for one in crd["spec"].get("versions") or [] if one.get("storage")]
+    now = [one.get("name", "") for one in crd["spec"].get("versions") or [] if one.get("storage")][:1]
     return before + [name for name in now if name not in before]
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     """Only the status changes, not even labels do."""
     status = new.get("status") or {}
+    status["storedVersions"] = status.get("storedVersions") or _stored_versions(old, [])
     version = new["metadata"].get("resourceVersion", "")
     new.clear()
     new.update(semantics.copied(old) | {"status": status})
@@ -118,6 +119,7 @@ RESOURCE = Resource(
         prepare_delete=_prepare_delete,
         is_held=_is_held,
         allows_bare_finalizers=True,
+        allows_unconditional_update=False,
         warnings=_warnings,
     ),
     printer=Printer(

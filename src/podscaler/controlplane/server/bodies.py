@@ -229,7 +229,7 @@ def _opened_protobuf(body: bytes, expected: Kind) -> _Opened:
 
 def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
     if expected.decode is not None:
-        return _custom_kind(meta, expected)
+        return _custom_kind(meta, body, expected)
     name = meta.kind or expected.kind
     api_version = meta.api_version or expected.api_version
     if (api_version, name) == (expected.api_version, expected.kind):
@@ -259,10 +259,12 @@ def _conversion(kind: Kind, expected: Kind) -> str:
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 
-def _custom_kind(meta: TypeMeta, expected: Kind) -> Kind:
+def _custom_kind(meta: TypeMeta, body: bytes, expected: Kind) -> Kind:
     """A custom object is what it says that it is, which it must say; its validation judges whether that is right."""
     if not meta.kind:
-        raise refusals.bad_request("Object 'Kind' is missing in 'unstructured object has no kind'")
+        text = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
+        recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
+        raise refusals.bad_request(f"{recognized} ({decoding.summary(body)})")
     return replace(expected, api_version=meta.api_version, kind=meta.kind)
 
 

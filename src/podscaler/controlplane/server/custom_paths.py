@@ -8,12 +8,15 @@ from podscaler.controlplane.server import refusals
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.routes import Served
 
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+
 
 def check(served: Served, path: ResourcePath, method: str) -> None:
-    """Refuse (404) a subresource that there is not, and (405) a create while the definition is being deleted."""
+    """Refuse (404) a subresource that there is not, (405) a method that a path has not, (400) a write of no object."""
     if path.subresource and path.subresource not in served.subresources:
         raise object_refusals.not_found(served.resource, path.name)
-    if method == "POST" and not path.name and served.resource.is_ending:
-        raise refusals.ending(served.resource.group, served.resource.plural)
     if method in ("PUT", "PATCH") and not path.name:
         raise refusals.bad_request("name must be provided")
+    methods = served.methods(path)
+    if methods and method not in methods and not served.is_elsewhere(path):
+        raise refusals.not_supported(_VERBS.get(method, ""), served.resource.group, served.resource.plural)

@@ -147,7 +147,7 @@ class Dispatcher:
         if served.resource.is_custom:
             custom_paths.check(served, target, request.method)
         methods = served.methods(target)
-        if not methods and served.resource.is_custom:
+        if served.resource.is_custom and request.method not in methods:
             return answers.NOT_FOUND_PAGE
         if not methods:
             raise refusals.no_such_path()

@@ -70,9 +70,9 @@ def unsupported_custom_patch() -> StatusError:
     return StatusError(text, code=415, reason="UnsupportedMediaType")
 
 
-def ending(group: str, plural: str) -> StatusError:
-    """405: the definition of a custom resource is being deleted, and nothing new is created."""
-    text = "create not allowed while custom resource definition is terminating"
+def not_supported(verb: str, group: str, plural: str) -> StatusError:
+    """405: a custom resource does not have this verb on this path."""
+    text = f'{verb} is not supported on resources of kind "{plural}.{group}"'
     details = {"group": group, "kind": plural}
     return StatusError(text, code=405, reason="MethodNotAllowed", details=details)
 

@@ -22,6 +22,8 @@ CREATE = frozenset({"POST"})
 CONNECT = frozenset({"GET", "POST"})
 REPLACE = frozenset({"PUT"})
 NOTHING: frozenset[str] = frozenset()
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which upstream lists those of custom resources."""
 
 _VERBS = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "POST": ("create",), "DELETE": ("delete",)}
 _COLLECTION_VERBS = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
@@ -79,6 +81,8 @@ class Served:
         """All verbs of the resource, sorted, as discovery lists them."""
         found = {verb for method in self.item for verb in _VERBS[method]}
         found |= {verb for method in self.collection for verb in _COLLECTION_VERBS[method]}
+        if self.resource.is_custom:
+            return CUSTOM_VERBS
         return tuple(sorted(found if self.resource.stored else found - {"watch"}))
 
     @property
@@ -99,6 +103,10 @@ class Served:
             return self.item
         is_cluster_wide = self.resource.namespaced and not path.namespace
         return self.collection & READ if is_cluster_wide else self.collection
+
+    def is_elsewhere(self, path: ResourcePath) -> bool:
+        """Whether the path is the list over all namespaces, where objects can only be read."""
+        return self.resource.namespaced and not path.namespace
 
     def _is_in_scope(self, path: ResourcePath) -> bool:
         if self.resource.namespaced:

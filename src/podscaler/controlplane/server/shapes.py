@@ -64,8 +64,18 @@ class Shaper:
 def list_body(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:
     """Objects' JSON as a List in the version served; items carry no kind of their own, as upstream's carry none."""
     head = _list_head(f"{served.resource.kind}List", served.api_version, page)
+    if served.resource.is_custom:
+        return _custom_list(served, bodies, page)
     prefixes = type_prefixes(served)
     return head + b'"items":[' + b",".join(_without_type(body, prefixes) for body in bodies) + b"]}"
+
+
+def _custom_list(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:
+    """Custom objects keep saying what they are, and their list says that nothing follows."""
+    kind = f"{served.resource.kind}List"
+    metadata = json_text.encode({"continue": "", **list_metadata(page)}).decode()
+    head = f'{{"kind":"{kind}","apiVersion":"{served.api_version}","metadata":{metadata},'
+    return head.encode() + b'"items":[' + b",".join(bodies) + b"]}"
 
 
 def converted(served: Served, obj: Object) -> Object:
