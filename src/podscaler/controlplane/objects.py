@@ -202,6 +202,10 @@ class Objects:
         """Who tracks the managers of fields."""
         return self._writer.field_managers
 
+    def counts(self) -> dict[str, int]:
+        """How many objects there are of each kind that is stored, by `Resource.key`."""
+        return {key: len(self._store.table(key)) for key, each in self._resources.items() if not each.stored_as}
+
     async def compact(self) -> int:
         """Forget the history up to now, as etcd's compaction does; returns the oldest revision to resume from."""
         return await self._store.compact()

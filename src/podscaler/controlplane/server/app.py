@@ -9,6 +9,7 @@ import errno
 import logging
 import socket
 import ssl
+import time
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -48,7 +49,8 @@ from podscaler.controlplane.server.health import Check
 from podscaler.controlplane.server.open_sessions import OpenSessions
 from podscaler.controlplane.server.openapi_documents import OpenApiDocuments
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
-from podscaler.controlplane.server.pages import Pages
+from podscaler.controlplane.server.pages import Pages, Upkeep
+from podscaler.controlplane.server.request_metrics import RequestMetrics
 from podscaler.controlplane.server.reviews import REVIEWS
 from podscaler.controlplane.server.routes import Routes
 from podscaler.controlplane.server.shapes import Shaper
@@ -135,12 +137,13 @@ class ApiServer:
         )
         documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes)
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
+        self._metrics = RequestMetrics(routes.serves, objects.counts)
         pages = Pages(
             routes,
             discovery,
             openapi=openapi_pages,
             checks=neighbours.checks,
-            compact=objects.compact,
+            upkeep=Upkeep(objects.compact, self._metrics),
             accounts=neighbours.accounts,
         )
         self._streams = Streams()
@@ -213,6 +216,13 @@ class ApiServer:
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         exchange = Exchange(request, [])
+        began_s = time.perf_counter()
+        response = await self._audited(exchange)
+        self._metrics.observe(exchange.wanted, exchange.version, response.status, time.perf_counter() - began_s)
+        return response
+
+    async def _audited(self, exchange: Exchange) -> web.StreamResponse:
+        request = exchange.request
         if self._audit_log is None:
             return (await self._answer(exchange))[0]
         audit = Audit(self._audit_log, exchange, self._clock)

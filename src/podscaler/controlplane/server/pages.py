@@ -16,12 +16,21 @@ from aiohttp import web
 from podscaler.api import json_text
 from podscaler.api.resources import Object
 from podscaler.controlplane.access.account_tokens import AccountTokens
-from podscaler.controlplane.server import answers, health, issuer_pages, negotiation, openapi_v2, refusals
+from podscaler.controlplane.server import (
+    answers,
+    health,
+    issuer_pages,
+    negotiation,
+    openapi_v2,
+    refusals,
+    request_metrics,
+)
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.discovery import Discovery
 from podscaler.controlplane.server.health import Check
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
 from podscaler.controlplane.server.queries import Query
+from podscaler.controlplane.server.request_metrics import RequestMetrics
 from podscaler.controlplane.server.routes import Routes
 
 VERSION: Object = {
@@ -39,6 +48,19 @@ VERSION: Object = {
 
 
 @dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What the server tells and does about itself.
+
+    Attributes:
+        compact: forgets the history of all objects; returns the oldest revision to resume from.
+        metrics: what is counted.
+    """
+
+    compact: Callable[[], Awaitable[int]]
+    metrics: RequestMetrics
+
+
+@dataclass(frozen=True, slots=True)
 class _Document:
     body: bytes
     etag: str
@@ -52,7 +74,7 @@ class Pages:
         discovery: the documents about it.
         openapi: the OpenAPI documents.
         checks: health checks by name.
-        compact: forgets the history of all objects; returns the oldest revision to resume from.
+        upkeep: what the server tells and does about itself.
         accounts: whose keys verify tokens of service accounts.
     """
 
@@ -63,14 +85,14 @@ class Pages:
         *,
         openapi: OpenApiPages,
         checks: Mapping[str, Check],
-        compact: Callable[[], Awaitable[int]],
+        upkeep: Upkeep,
         accounts: AccountTokens | None = None,
     ) -> None:
         self._routes = routes
         self._discovery = discovery
         self._openapi = openapi
         self._checks = checks
-        self._compact = compact
+        self._upkeep = upkeep
         self._accounts = accounts
         self._documents: dict[tuple[str, ...], _Document] = {}
         self._generation = discovery.generation
@@ -98,6 +120,8 @@ class Pages:
                 return issuer_pages.answer(self._accounts, path, request.host) or answers.NOT_FOUND_PAGE
             case "podscaler" if parts[1:] == ["compact"]:
                 return await self._compacted(request)
+            case "metrics" if not parts[1:]:
+                return await self._metrics()
             case "healthz" | "livez" | "readyz" if not path.endswith("/"):
                 return health.answer(path, query, self._checks) or answers.NOT_FOUND_PAGE
             case _:
@@ -153,10 +177,15 @@ class Pages:
         form = negotiation.discovery_form(_accept(request), aggregates=False)
         return await _tagged(request, self._document(key, make), form)
 
+    async def _metrics(self) -> Answer:
+        metrics = self._upkeep.metrics
+        metrics.prepare()
+        return Answer(await asyncio.to_thread(metrics.text), 200, request_metrics.CONTENT_TYPE)
+
     async def _compacted(self, request: web.BaseRequest) -> Answer:
         if request.method != "POST":
             raise refusals.method_not_allowed()
-        return await answers.of({"resourceVersion": str(await self._compact())})
+        return await answers.of({"resourceVersion": str(await self._upkeep.compact())})
 
     async def _openapi_v2(self, request: web.BaseRequest) -> Answer:
         if openapi_v2.PROTOBUF_TYPE in _accept(request):
@@ -178,7 +207,7 @@ class Pages:
 
     def _paths(self) -> list[str]:
         """The paths that the root lists."""
-        found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/readyz", "/version"}
+        found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/readyz", "/version"}
         found |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
         if self._accounts is not None:
             found |= {issuer_pages.CONFIGURATION_PATH, issuer_pages.KEYS_PATH}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from podscaler.api import schema
 from podscaler.api.custom.version_order import sort_key
 from podscaler.api.resources import Resource, Version
+from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.server.paths import ResourcePath
 
 READ = frozenset({"GET"})
@@ -161,6 +162,11 @@ class Routes:
     def find(self, path: ResourcePath) -> Served | None:
         """What the path leads to, None where nothing of that name is served in that group and version."""
         return self._groups.get(path.group, {}).get(path.version, {}).get(path.resource)
+
+    def serves(self, wanted: Attributes, version: str) -> bool:
+        """Whether there is the resource that a request is about, and its subresource."""
+        served = self._groups.get(wanted.group, {}).get(version, {}).get(wanted.resource)
+        return served is not None and (not wanted.subresource or wanted.subresource in served.subresources)
 
     def has_group(self, group: str) -> bool:
         """Whether anything is served in that group."""
