@@ -6,17 +6,16 @@ Waits for the API server, says what it does not allow, then works until SIGINT o
 import asyncio
 import logging
 import signal
-import sys
 from contextlib import AsyncExitStack
 from typing import Any
 
 import click
 
-from podscaler.cli import recording
+from podscaler.cli import log_output, recording
 from podscaler.cli import settings as flags
 from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
 from podscaler.clock import SystemClock
-from podscaler.controller import garbage, permissions, reaching
+from podscaler.controller import garbage, permissions, reaching, syncing
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
@@ -38,20 +37,16 @@ log = logging.getLogger(__name__)
     default="",
     help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
 )
-@click.option("-v", "--verbose", count=True, help="say everything on stderr, each event too")
+@log_output.log_options
 @recording.record_options
 @flags.controller_options
-def command(*, metrics_bind_address: str, verbose: int, **options: Any) -> None:
+def command(*, metrics_bind_address: str, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = flags.parse_settings(options)
     address = parse_address(metrics_bind_address) if metrics_bind_address else None
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_output.configure(log_format, verbose, fields=syncing.log_fields)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(run(connection, settings, address, recording.record_file(options, settings)))
 

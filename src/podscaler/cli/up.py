@@ -4,17 +4,17 @@ import asyncio
 import logging
 import os
 import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from podscaler.cli import ending_signals, recording
+from podscaler.cli import ending_signals, log_output, recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
 from podscaler.clock import NANOSECONDS, SystemClock
+from podscaler.controller import syncing
 from podscaler.errors import UsageError
 
 METRIC_RESOLUTION = "metric-resolution"
@@ -65,7 +65,7 @@ def default_data_dir() -> Path:
 @click.option("--anonymous-health", is_flag=True, help="let everyone ask for /healthz, /livez and /readyz")
 @click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
-@click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything")
+@log_output.log_options
 @recording.record_options
 @controller_settings.controller_options
 def command(
@@ -82,11 +82,7 @@ def command(
     Prints where it is once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
     goes on with the same objects.
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level={0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=syncing.log_fields)
     autoscaler = controller_settings.parse_settings(options)
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:

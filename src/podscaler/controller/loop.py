@@ -22,7 +22,7 @@ from typing import Any
 from podscaler import __version__
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
-from podscaler.controller import following, gates
+from podscaler.controller import following, gates, syncing
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
 from podscaler.controller.queue import MeteredQueue
@@ -31,6 +31,7 @@ from podscaler.controller.reconcile import Reconciler
 from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
+from podscaler.controller.syncing import Reconciling
 from podscaler.controller.telemetry import Telemetry
 from podscaler.kube import opening
 from podscaler.kube.cache import Cache, Key, key_of
@@ -88,7 +89,7 @@ class Controller:
         self._pod_watch = Reflector(client, pods, cache=self._pods, clock=clock, rng=rng)
         self._memory = Memory()
         self._queue = MeteredQueue(clock, self.telemetry.queue)
-        self._reconciler = Reconciler(self._around, self._memory, self._pods, settings)
+        self._reconciler: Reconciling = Reconciler(self._around, self._memory, self._pods, settings)
         self._reactor = Reactor(self._around, self._memory, self._pods, settings)
         self._stopping = asyncio.Event()
         self._is_open = False
@@ -138,6 +139,10 @@ class Controller:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
+
+    def look_on(self, around: Callable[[Reconciling], Reconciling]) -> None:
+        """Have every sync pass through what `around` makes of the reconciler; call it before `run`."""
+        self._reconciler = around(self._reconciler)
 
     async def stopped(self) -> None:
         """Return once `stop` was called."""
@@ -211,6 +216,7 @@ class Controller:
             sync.add_done_callback(self._syncs.discard)
 
     async def _sync(self, key: Key) -> None:
+        syncing.CURRENT.set(key)
         try:
             await self._turn(key)
         finally:

@@ -1,0 +1,89 @@
+"""What the log of a command looks like on stderr: lines for people, or JSON with fields for programs.
+
+The commands that run for long put `log_options` on themselves and call `configure` once. Invariants: a record is one
+line of JSON, whatever its text holds; a field that a record brings never hides one of ours.
+
+Source: the JSON form of Kubernetes' component-base (`ts`, `msg`, further fields beside them), with the time as text.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Fields = Callable[[], Mapping[str, object]]
+
+FORMATS = ("text", "json")
+TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+_OPTIONS = (
+    click.option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        default="text",
+        show_default=True,
+        help="of the log on stderr: lines, or JSON with fields",
+    ),
+    click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything"),
+)
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""What every record has; anything else is a field that `extra` brought."""
+
+
+def log_options(command: F) -> F:
+    """`command` with the flags `log_format` and `verbose`; give both to `configure`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, fields: Fields = dict) -> None:
+    """Log to stderr.
+
+    Args:
+        log_format: one of FORMATS.
+        verbose: how often `-v` was given: each lowers the level by one, to DEBUG at most.
+        quiet: the level without it.
+        fields: what else a record of the code that runs now has, where fields are shown.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JSONFormatter(fields) if log_format == "json" else logging.Formatter(TEXT))
+    logging.basicConfig(handlers=[handler], level=max(logging.DEBUG, quiet - 10 * verbose))
+
+
+class JSONFormatter(logging.Formatter):
+    """A record as one JSON object: `ts`, `level`, `logger`, `msg`, fields, and for exceptions `error` and `stack`.
+
+    Args:
+        fields: as `configure`; those that a record brings itself come first.
+    """
+
+    def __init__(self, fields: Fields = dict) -> None:
+        super().__init__()
+        self._fields = fields
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        ours: dict[str, Any] = {
+            "ts": _instant(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        brought = {name: value for name, value in vars(record).items() if name not in _OWN}
+        line = ours | {name: value for name, value in ({**self._fields(), **brought}).items() if name not in ours}
+        if record.exc_info and record.exc_info[1] is not None:
+            line.setdefault("error", str(record.exc_info[1]))
+            line["stack"] = "".join(traceback.format_exception(record.exc_info[1]))
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _instant(created_s: float) -> str:
+    return datetime.fromtimestamp(created_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
