@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check bench e2e assets clean
+.PHONY: help setup lock demo test check bench e2e assets wheel manifests clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install what requirements.lock names, by hash
 
@@ -42,8 +43,16 @@ e2e: $(READY) ## the end-to-end tests alone
 assets: ## build etcd, the real control plane, kubectl and client-go's informers once into a cache (needs Go; minutes)
 	$(PYTHON) tools/build_assets.py
 
-lock: ## renew requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock
+lock: ## renew requirements.lock and those of the image from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --group dev $(LOCKED) -o requirements.lock
+	uv pip compile pyproject.toml --extra tracing $(LOCKED) -c requirements.lock -o deploy/requirements.lock
+	echo hatchling | uv pip compile - $(LOCKED) -c requirements.lock -o deploy/build.lock
+
+wheel: $(READY) ## build the wheel into dist/
+	$(BIN)/python -m hatchling build --target wheel --directory dist
+
+manifests: $(READY) ## renew deploy/kustomize from the Helm chart (needs make assets)
+	$(BIN)/python tools/kustomize_base.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
