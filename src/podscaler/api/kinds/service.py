@@ -9,7 +9,7 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.kinds import service_update, service_validation, status_subresource
+from podscaler.api.kinds import service_update, service_validation, service_warnings, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
@@ -41,8 +41,10 @@ def _fill_traffic(spec: Object) -> None:
 
 
 def _fill_families(spec: Object) -> None:
-    """One IPv4 address."""
-    if spec["type"] != "ExternalName":
+    """One IPv4 address; a name in DNS has none, and no policy for traffic to it."""
+    if spec["type"] == "ExternalName":
+        spec.pop("internalTrafficPolicy", None)
+    else:
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 
@@ -117,6 +119,7 @@ RESOURCE = Resource(
     strategy=Strategy(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
+        warnings=service_warnings.warnings,
         prepare_status_update=status_subresource.keep_spec,
         validate=service_validation.faults,
         prepare_subresource_update={"address": _prepare_address},
