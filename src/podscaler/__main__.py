@@ -1,14 +1,26 @@
 """The program's entry point: hands over to the command line."""
 
 import os
+import sys
+from pathlib import Path
 
 from podscaler.cli.main import cli
+
+KUBECTL_PLUGIN = "kubectl-podscaler"
 
 
 def main() -> None:
     """Run the command line; the exit status is the process's."""
     _fill_standard_descriptors()
-    cli()
+    is_plugin = Path(sys.argv[0]).name == KUBECTL_PLUGIN
+    cli(prog_name="kubectl podscaler" if is_plugin else "podscaler")
+
+
+def complete_for_kubectl() -> None:
+    """Propose what may follow `kubectl podscaler WORD...`; the words are the arguments."""
+    from podscaler.cli.completion import answer_kubectl
+
+    answer_kubectl(cli, sys.argv[1:])
 
 
 def _fill_standard_descriptors() -> None:

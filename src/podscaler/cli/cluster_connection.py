@@ -24,7 +24,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = (
     click.option(
-        "--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own"
+        "--kubeconfig",
+        type=click.Path(),
+        metavar="FILE",
+        help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
     ),
     click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one"),
     click.option(

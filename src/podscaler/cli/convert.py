@@ -33,7 +33,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option("--to", required=True, metavar="VERSION", help=f"one of {', '.join(VERSIONS)}")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="what to write [default: as FILE is written]")
 def command(file: str, to: str, output: Format | None) -> None:

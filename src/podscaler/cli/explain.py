@@ -44,7 +44,12 @@ Examples:
 )
 @click.option("--what-if", "question", metavar="A=B,...", help="decide again with another spec: 'minReplicas=3'")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
-@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(),
+    metavar="FILE",
+    help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+)
 @click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
 @flags.controller_options
 @click.pass_context

@@ -27,12 +27,17 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("files", metavar="[FILE]...", nargs=-1)
+@click.argument("files", type=click.Path(), metavar="[FILE]...", nargs=-1)
 @click.option("--live", is_flag=True, help="look at a cluster: at its objects, or with FILE at what surrounds these")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="of objects that name none, and the one to look at")
 @click.option("-A", "--all-namespaces", is_flag=True, help="look at all namespaces of the cluster")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml", "sarif"]), default="text", show_default=True)
-@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(),
+    metavar="FILE",
+    help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+)
 @click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
 @click.pass_context
 def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **options: Any) -> None:

@@ -3,11 +3,13 @@
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from podscaler import __version__
 from podscaler.errors import PodscalerError
 
 COMMANDS = {
+    "completion": ("podscaler.cli.completion", "what a shell has to read to complete commands and flags"),
     "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
     "convert": ("podscaler.cli.convert", "autoscalers between all versions of their API"),
     "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
@@ -40,6 +42,13 @@ class LazyGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The subcommands that begin like this, without importing them, and the flags."""
+        found = [
+            CompletionItem(name, help=COMMANDS[name][1]) for name in sorted(COMMANDS) if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand; what the user got wrong becomes one sentence and exit status 2."""

@@ -42,7 +42,7 @@ class How(NamedTuple):
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True)
+@click.argument("recordings", type=click.Path(), metavar="RECORDING...", nargs=-1, required=True)
 @click.option("--out", metavar="FILE", help="where to write all decisions ('-', the default: standard output)")
 @click.option("--out-dir", metavar="DIR", help="a folder for NAME.decisions.jsonl of each NAME.recording.jsonl[.gz]")
 @click.option("--trace", is_flag=True, help="add to each decision how it came about (docs/trace.md)")
