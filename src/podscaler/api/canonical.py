@@ -41,12 +41,17 @@ class _Rule:
     empty: Any
 
 
-def canonical(obj: Object, message: str) -> Object:
-    """The object in its stored form. `obj` is a decoded object of `message`; it is not changed. Raises KeyError."""
+def canonical(obj: Object, message: str, *, stored: Object | None = None) -> Object:
+    """The object in its stored form. `obj` is a decoded object of `message`; it is not changed. Raises KeyError.
+
+    Members that are those of `stored` (the very same value) are in that form already.
+    """
     rules = _rules(message)
     out: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}
+    known = stored or {}
     for name, rule in rules.items():
-        value = _value(obj.get(name), rule)
+        found = obj.get(name)
+        value = found if found is not None and found is known.get(name) else _value(found, rule)
         if value is not None:
             out[name] = value
         elif rule.always:

@@ -71,8 +71,10 @@ class LocalRegistry:
         options = self._options(subresource, Preconditions(uid=uid))
         record = self._objects.resource(resource)
 
+        bare = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+
         def change(_stored: Object) -> Object:
-            new = _copied(obj)
+            new = _copied(bare)
             if subresource != "status":
                 _default(record, new)
             return new

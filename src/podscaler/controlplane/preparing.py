@@ -75,13 +75,14 @@ def update_faults(resource: Resource, new: Object, old: Object, subresource: str
     return errors
 
 
-def stored_form(resource: Resource, obj: Object) -> Object:
+def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> Object:
     """`obj` (of the kind that stores it) as it is stored: in the schema's order, nothing empty, nothing missing.
 
-    A kind that the schema does not know says itself how it is stored.
+    What it shares with `old`, which is stored, is in that form already. A kind that the schema does not know says
+    itself how it is stored.
     """
     message = _message_of(resource)
-    return canonical.canonical(obj, message) if message else resource.strategy.stored_form(obj)
+    return canonical.canonical(obj, message, stored=old) if message else resource.strategy.stored_form(obj)
 
 
 def check_version(resource: Resource, new: Object, stored: Entry) -> None:

@@ -127,7 +127,7 @@ class Writer:
         preparing.complete_update(resource, new, old, options.subresource)
         faults = preparing.update_faults(resource, new, old, options.subresource) + managing.faults(sent)
         self._refuse(resource, new, faults)
-        new = preparing.stored_form(self.named(resource), new)
+        new = preparing.stored_form(self.named(resource), new, old)
         if deletion.is_due(resource, new, old):
             transaction.remove(stored)
             return entries.from_object(resource.storage_key, new, stored.revision)

@@ -54,3 +54,11 @@ def test_stored_objects_stay_as_they_are():
     """The stored form of a stored object is itself."""
     stored = canonical.canonical({"spec": {"containers": [{}]}}, "core/v1.Pod")
     assert canonical.canonical(stored, "core/v1.Pod") == stored
+
+
+def test_members_of_the_stored_object_are_taken_as_they_are() -> None:
+    """What a write shares with what is stored needs no work; what only equals it gets its form like everything."""
+    stored = canonical.canonical({"spec": {"replicas": 1}}, "apps/v1.Deployment")
+    found = canonical.canonical({**stored, "status": {"conditions": []}}, "apps/v1.Deployment", stored=stored)
+    assert found == stored
+    assert found["spec"] is stored["spec"]
