@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from podscaler.clock import Clock, rfc3339
+from podscaler.controller.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.errors import StatusError
 from podscaler.event_correlation import Correlator, Event
 from podscaler.kube import urls
@@ -35,6 +36,7 @@ class Subject:
     name: str
     uid: str
     resource_version: str
+    kind: AutoscalerKind = HPA
 
 
 class Recorder:
@@ -116,11 +118,11 @@ def to_object(subject: Subject, event: Event) -> dict[str, object]:
         "apiVersion": "v1",
         "metadata": {"name": event.name, "namespace": subject.namespace},
         "involvedObject": {
-            "kind": "HorizontalPodAutoscaler",
+            "kind": subject.kind.kind,
             "namespace": subject.namespace,
             "name": subject.name,
             "uid": subject.uid,
-            "apiVersion": "autoscaling/v2",
+            "apiVersion": subject.kind.api_version,
             "resourceVersion": subject.resource_version,
         },
         "reason": event.reason,

@@ -14,9 +14,12 @@ import msgspec
 from podscaler.api.autoscaling import HorizontalPodAutoscaler
 from podscaler.api.meta import ObjectMeta
 from podscaler.api.pods import Pod, PodMeta
+from podscaler.controller import custom_autoscaler
+from podscaler.controller.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.controller.shared_parts import SharedParts
 from podscaler.core import intake, model, spec
 from podscaler.core.emulation import Emulation
+from podscaler.kube.cache import Key
 from podscaler.kube.watch import Source
 
 _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
@@ -26,11 +29,22 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """A cached autoscaler: the object, and its spec as facts."""
+    """A cached autoscaler: the object, its spec as facts, and its kind."""
 
     metadata: ObjectMeta
     wire: HorizontalPodAutoscaler
     spec: spec.Spec
+    kind: AutoscalerKind = HPA
+
+    @property
+    def key(self) -> Key:
+        """Under which the controller keeps what it knows of it."""
+        return self.kind.key(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def described(self) -> str:
+        """For the log: `horizontalpodautoscaler <namespace>/<name>`."""
+        return f"{self.kind.word} {self.metadata.namespace}/{self.metadata.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +56,11 @@ class CachedPod:
     text: bytes = b""
 
 
-def autoscalers(rules: Emulation) -> Source[Autoscaler]:
-    """All autoscalers, in autoscaling/v2."""
-    return Source(
-        "/apis/autoscaling/v2/horizontalpodautoscalers", "horizontalpodautoscalers.autoscaling", _autoscaler(rules)
-    )
+def autoscalers(
+    rules: Emulation, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
+) -> Source[Autoscaler]:
+    """All autoscalers of a kind; `note` is shown each object as it comes."""
+    return Source(kind.path(), kind.resource, _autoscaler(rules, kind, note))
 
 
 def pods(rules: Emulation, *, with_text: bool = False) -> Source[CachedPod]:
@@ -54,10 +68,20 @@ def pods(rules: Emulation, *, with_text: bool = False) -> Source[CachedPod]:
     return Source("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
 
 
-def _autoscaler(rules: Emulation) -> Callable[[msgspec.Raw], Autoscaler]:
+def _autoscaler(
+    rules: Emulation, kind: AutoscalerKind, note: Callable[[msgspec.Raw], None] | None
+) -> Callable[[msgspec.Raw], Autoscaler]:
+    decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
+
     def read(raw: msgspec.Raw) -> Autoscaler:
-        wire = _AUTOSCALER.decode(raw)
-        return Autoscaler(wire.metadata, wire, spec.of(wire, rules))
+        if note is not None:
+            note(raw)
+        wire = decode(raw)
+        facts = spec.of(wire, rules)
+        if kind.prefix:
+            namespace, name = kind.key(wire.metadata.namespace, wire.metadata.name)
+            facts = msgspec.structs.replace(facts, key=f"{namespace}/{name}")
+        return Autoscaler(wire.metadata, wire, facts, kind)
 
     return read
 

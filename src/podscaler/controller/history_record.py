@@ -160,9 +160,12 @@ def seen(record: Record, beat: Beat | None, now: int) -> History:
 
 
 def data_key(key: Key) -> str:
-    """The key in a ConfigMap's data: `namespace.name`, since a namespace has no dot; a hash where that is too long."""
+    """The key in a ConfigMap's data: `namespace.name`, since a namespace has no dot; a hash where that is too long.
+
+    The slash that keys of other kinds have becomes two dots, which no name has.
+    """
     namespace, name = key
-    text = f"{namespace}.{name}"
+    text = f"{namespace}.{name.replace('/', '..')}"
     if len(text) <= DATA_KEY_MAX:
         return text
     return f"{namespace}.{hashlib.sha256(name.encode()).hexdigest()}"

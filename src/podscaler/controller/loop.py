@@ -22,19 +22,23 @@ from typing import Any
 from podscaler import __version__
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
-from podscaler.controller import following, gates, syncing
+from podscaler.controller import following, gates, standing, syncing
+from podscaler.controller.autoscaler_kinds import object_key, of_key
+from podscaler.controller.followed_autoscalers import FollowedAutoscalers
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
+from podscaler.controller.other_controllers import OtherControllers
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
 from podscaler.controller.reconcile import Reconciler
 from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
+from podscaler.controller.standing import Standing
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.syncing import Reconciling
 from podscaler.controller.telemetry import Telemetry
 from podscaler.kube import opening
-from podscaler.kube.cache import Cache, Key, key_of
+from podscaler.kube.cache import Cache, Key
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.watch import Reflector
@@ -77,12 +81,19 @@ class Controller:
         rules = settings.decision.emulation
         self._settings = settings
         self._clock = clock
-        self._autoscalers: Cache[Autoscaler] = Cache()
+        others = None
+        if settings.other_controller != standing.IGNORE:
+            others = OtherControllers(clock, period_s=settings.sync_period_s)
+        self._autoscalers = FollowedAutoscalers(client, settings, clock, rng=rng, others=others)
         self._pods: Cache[CachedPod] = Cache()
-        self._autoscaler_watch = Reflector(
-            client, following.autoscalers(rules), cache=self._autoscalers, clock=clock, rng=rng
+        self._standing = Standing(
+            is_dry_run=settings.dry_run,
+            others=others,
+            policy=settings.other_controller,
+            is_current=self._autoscalers.is_current,
         )
         around = Surroundings.of(client, settings, clock, metrics=metrics, recording=recording, rng=rng)
+        around = around.standing_by(self._standing, self._autoscalers.rivals, settings)
         self._around = around.listing(KnownPods(self._pods.count, self._pod_names), settings)
         self.telemetry.count_recording(self._around.recording)
         pods = following.pods(rules, with_text=self._around.recording.is_on)
@@ -103,19 +114,15 @@ class Controller:
 
     def unready(self) -> list[str]:
         """Why the controller does not work yet, one reason a line; empty when it does."""
-        reasons = []
-        if not self._autoscalers.synced:
-            reasons.append(
-                f"horizontalpodautoscalers are not listed yet: {self._autoscaler_watch.last_error or 'soon'}"
-            )
+        reasons = self._autoscalers.unready()
         if not self._pods.synced:
             reasons.append(f"pods are not listed yet: {self._pod_watch.last_error or 'soon'}")
-        return reasons
+        return reasons or self._standing.unready()
 
     async def run(self) -> None:
         """Work until `stop` is called, or until cancelled."""
         background = [
-            self._background("the watch of autoscalers", self._autoscaler_watch.run),
+            self._background("the watch of autoscalers", self._autoscalers.run),
             self._background("the watch of pods", self._pod_watch.run),
             self._background("the watches of targets", self._around.followed.run),
             self._background("the writer of events", self._around.recorder.run),
@@ -139,6 +146,8 @@ class Controller:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
+            if self._around.comparison is not None:
+                log.info("%s", self._around.comparison.summary)
 
     def look_on(self, around: Callable[[Reconciling], Reconciling]) -> None:
         """Have every sync pass through what `around` makes of the reconciler; call it before `run`."""
@@ -155,7 +164,7 @@ class Controller:
 
     def added(self, obj: Autoscaler) -> None:
         """The watch has a new autoscaler: look at it now."""
-        key = key_of(obj)
+        key = obj.key
         if self._memory.register(key):
             self.telemetry.autoscaler_added()
         if self._is_open:
@@ -167,11 +176,11 @@ class Controller:
         if is_edited and self._settings.gates.enabled(gates.HPA_GENERATION):
             self.added(new)
         elif self._is_open:
-            self._queue.add_after(key_of(new), self._settings.sync_period_s)
+            self._queue.add_after(new.key, self._settings.sync_period_s)
 
     def deleted(self, obj: Autoscaler) -> None:
         """The watch says that an autoscaler is gone."""
-        self._memory.unregister(key_of(obj), obj.metadata.uid)
+        self._memory.unregister(obj.key, obj.metadata.uid)
         self.telemetry.autoscaler_deleted()
 
     async def _wait_synced(self) -> None:
@@ -186,7 +195,7 @@ class Controller:
     def _open(self) -> None:
         """Begin with the autoscalers that are there; those of a namespace come together, which shares answers."""
         self._is_open = True
-        keys = sorted(key_of(autoscaler) for autoscaler in self._autoscalers)
+        keys = sorted(autoscaler.key for autoscaler in self._autoscalers)
         span_s = min(self._settings.sync_period_s, len(keys) / FIRST_RATE_PER_S)
         for index, key in enumerate(keys):
             self._queue.add_after(key, index * span_s / len(keys))
@@ -237,18 +246,21 @@ class Controller:
     async def _process(self, key: Key) -> bool:
         """Look at one autoscaler; whether it (still) exists, so that it has to be looked at again."""
         if self._settings.gates.enabled(gates.STALE_CONTROLLER_CONSISTENCY):
-            lag = self._memory.versions.find_lag(key, self._autoscalers.version)
+            lag = self._memory.versions.find_lag(key, self._autoscalers.version(key))
             if lag is not None:
                 self.telemetry.stale_skip()
-                log.info("horizontalpodautoscaler %s/%s is skipped: %s", *key, lag)
+                log.info("%s %s/%s is skipped: %s", _word(key), *object_key(key), lag)
                 return True
         autoscaler = self._autoscalers.find(key)
         if autoscaler is None:
-            log.info("horizontalpodautoscaler %s/%s has been deleted", *key)
+            log.info("%s %s/%s has been deleted", _word(key), *object_key(key))
             self._memory.forget(key)
-            self._around.archive.forget(key)
+            self._around.forget(key)
             self._around.recording.report(End(self._clock.now_ns(), key))
             return False
+        if self._autoscalers.waits(autoscaler):
+            self._memory.withdraw(key)
+            return True
         await self._reconciler.reconcile(autoscaler)
         return True
 
@@ -271,6 +283,10 @@ class Controller:
             except Exception:
                 log.exception("%s failed in a way that is a bug; it starts again", name)
             await self._clock.sleep(RESTART_DELAY_S)
+
+
+def _word(key: Key) -> str:
+    return of_key(key).word
 
 
 async def run_controller(config: Config, settings: Settings, clock: Clock, recording: Recording) -> None:

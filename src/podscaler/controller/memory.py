@@ -13,7 +13,9 @@ Source: controller.md 1.
 """
 
 import zlib
+from collections.abc import Iterable
 
+from podscaler.api import selectors
 from podscaler.api.selectors import Selector
 from podscaler.controller.consistency import ConsistencyStore
 from podscaler.controller.history_record import Found
@@ -34,6 +36,9 @@ class Memory:
         self._selectors = SelectorStore()
         self._targets: dict[Key, Selector] = {}
         self._reported_s: dict[Key, float] = {}
+        self._rivals: dict[Key, frozenset[Key]] = {}
+        self._stood_at: dict[Key, int] = {}
+        self._wishes: dict[Key, int | None] = {}
         self._errors: dict[Key, str] = {}
         self.versions = ConsistencyStore()
 
@@ -49,6 +54,9 @@ class Memory:
         self._selectors.forget("/".join(key))
         self._targets.pop(key, None)
         self._reported_s.pop(key, None)
+        self._stood_at.pop(key, None)
+        self._wishes.pop(key, None)
+        self.keep_rivals(key, (), selectors.NOTHING)
         self.versions.forget(key, uid)
 
     def is_registered(self, key: Key) -> bool:
@@ -94,6 +102,40 @@ class Memory:
     def find_selector(self, key: Key) -> Selector | None:
         """The selector of the autoscaler's target; None where no sync has seen it."""
         return self._targets.get(key)
+
+    def withdraw(self, key: Key) -> None:
+        """The autoscaler waits: its target is another's for now."""
+        self._selectors.forget("/".join(key))
+        self._targets.pop(key, None)
+
+    def keep_rivals(self, key: Key, rivals: Iterable[Key], selector: Selector) -> None:
+        """Autoscalers that nobody here looks after scale the target of this one, which has the selector."""
+        latest = frozenset(rivals)
+        for gone in self._rivals.get(key, frozenset()) - latest:
+            self._selectors.forget("/".join(gone))
+        for rival in latest:
+            self._selectors.store("/".join(rival), selector)
+        if latest:
+            self._rivals[key] = latest
+        else:
+            self._rivals.pop(key, None)
+
+    def stand_at(self, key: Key, replicas: int) -> int:
+        """The target has so many replicas, which somebody else may have set; by how many it changed since last time."""
+        before = self._stood_at.get(key, replicas)
+        self._stood_at[key] = replicas
+        return replicas - before
+
+    def is_new_wish(self, key: Key, replicas: int | None) -> bool:
+        """Whether what would be written (None: nothing) while standing by is another count than last time."""
+        is_new = self._wishes.get(key) != replicas
+        self._wishes[key] = replicas
+        return is_new
+
+    def act(self, key: Key) -> None:
+        """What becomes of the target is our own doing."""
+        self._stood_at.pop(key, None)
+        self._wishes.pop(key, None)
 
     def keep_report(self, key: Key, at_s: float, period_s: float) -> None:
         """The status was written at that instant of the monotonic clock.

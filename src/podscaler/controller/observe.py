@@ -22,7 +22,7 @@ from podscaler.core.metric_spec import Metric
 from podscaler.core.model import Failure, Observation, Scale
 from podscaler.core.settings import Settings
 from podscaler.errors import StatusError
-from podscaler.kube.cache import Cache, key_of
+from podscaler.kube.cache import Cache
 from podscaler.metrics import queries
 from podscaler.metrics.queries import Answered
 
@@ -51,7 +51,8 @@ class Observer:
         needed = demand.of_sync(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
             return Seen(observation, target, pods)
-        self._memory.keep_selector(key_of(autoscaler), needed.selector)
+        self._memory.keep_selector(autoscaler.key, needed.selector)
+        self._memory.keep_rivals(autoscaler.key, self._around.rivals(autoscaler), needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
             pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
@@ -77,7 +78,7 @@ class Observer:
         pods: Sequence[CachedPod],
         metrics: Sequence[model.Answer | None] = (),
     ) -> Observation:
-        key = key_of(autoscaler)
+        key = autoscaler.key
         return Observation(
             scale=scale,
             status=autoscaler.wire.status,

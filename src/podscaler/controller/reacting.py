@@ -24,7 +24,7 @@ from podscaler.controller.surroundings import Surroundings
 from podscaler.core import samples
 from podscaler.core.metric_spec import ResourceMetric
 from podscaler.errors import StatusError
-from podscaler.kube.cache import Cache, Key, key_of
+from podscaler.kube.cache import Cache, Key
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Reactor:
         self._rules = settings.decision.emulation
         self._seen: dict[Key, tuple[float, Totals]] = {}
 
-    async def run(self, autoscalers: Cache[Autoscaler], sync: Callable[[Key], None]) -> None:
+    async def run(self, autoscalers: Iterable[Autoscaler], sync: Callable[[Key], None]) -> None:
         """Call `sync` with the keys whose load has moved, until cancelled."""
         while True:
             await self._around.clock.sleep(self._interval_s)
@@ -64,7 +64,7 @@ class Reactor:
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
             for namespace, those in by_namespace.items():
                 await self._look(namespace, those, sync)
-            self._forget_others({key_of(each) for those in by_namespace.values() for each in those})
+            self._forget_others({each.key for those in by_namespace.values() for each in those})
 
     async def _look(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
         try:
@@ -75,11 +75,11 @@ class Reactor:
         by_name = {item.metadata.name: item for item in listed.items or ()}
         for autoscaler in autoscalers:
             if self._has_moved(autoscaler, by_name):
-                sync(key_of(autoscaler))
+                sync(autoscaler.key)
 
     def _has_moved(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
         """Whether a sync would see another load; it is remembered as seen then."""
-        key, now_s = key_of(autoscaler), self._around.clock.monotonic_s()
+        key, now_s = autoscaler.key, self._around.clock.monotonic_s()
         totals = self._totals(autoscaler, by_name)
         if totals is None:
             return False
@@ -96,7 +96,7 @@ class Reactor:
         return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
 
     def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
-        selector = self._memory.find_selector(key_of(autoscaler))
+        selector = self._memory.find_selector(autoscaler.key)
         if selector is None:
             return None  # no sync has seen the target yet
         pods = self._pods.select(autoscaler.metadata.namespace, selector)

@@ -9,7 +9,7 @@ Source: decision.md 2, 11.2; controller.md 3.
 import logging
 from collections.abc import Sequence
 
-from podscaler.controller import status
+from podscaler.controller import handover, standing_words, status
 from podscaler.controller.archive import Latest
 from podscaler.controller.events import Subject
 from podscaler.controller.following import Autoscaler, CachedPod
@@ -18,6 +18,7 @@ from podscaler.controller.observe import Observer
 from podscaler.controller.recording import Sync
 from podscaler.controller.seen import Seen
 from podscaler.controller.settings import Settings
+from podscaler.controller.standing import GONE
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.target import Target
 from podscaler.core import decide, settle
@@ -25,7 +26,7 @@ from podscaler.core.decision import Action, Decision, Draft, ErrorKind
 from podscaler.core.history import History
 from podscaler.core.model import Scale
 from podscaler.errors import StatusError
-from podscaler.kube.cache import Cache, Key, key_of
+from podscaler.kube.cache import Cache, Key
 
 log = logging.getLogger(__name__)
 
@@ -56,35 +57,72 @@ class Reconciler:
         now_ns = clock.now_ns()
         past = self._past(autoscaler, seen, now_ns)
         decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
-        decision, refusals = await self._carry_out(autoscaler, seen, decision)
-        self._archive(autoscaler, seen, decision, now_ns)
-        decision, status_refusal = await self._report(autoscaler, decision)
-        self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision, refusals, status_refusal))
+        if obstacle := self._around.standing.obstacle(autoscaler):
+            self._stand_by(autoscaler, seen, decision)
+            self._say_standing(autoscaler, seen, past, decision, obstacle=obstacle)
+            self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision))
+        else:
+            decision = await self._act(autoscaler, seen, past, decision)
         self._say(autoscaler, decision.error)
         duration_s = clock.monotonic_s() - started_s
         self._around.telemetry.reconciled(decision.action.value, decision.error_kind.value, duration_s)
         self._count_metrics(autoscaler, seen, decision)
         return decision
 
+    async def _act(self, autoscaler: Autoscaler, seen: Seen, past: History, decision: Decision) -> Decision:
+        """Carry out and report what was decided; the decision as it turned out."""
+        now_ns = decision.trace.now
+        self._memory.act(autoscaler.key)
+        decision, refusals = await self._carry_out(autoscaler, seen, decision)
+        self._archive(autoscaler, seen, decision, now_ns)
+        decision, status_refusal = await self._report(autoscaler, decision)
+        self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision, refusals, status_refusal))
+        return decision
+
+    def _stand_by(self, autoscaler: Autoscaler, seen: Seen, decision: Decision) -> None:
+        """Remember what was decided, and what others did, so that going on takes up where they stop; tell no more."""
+        key, scale = autoscaler.key, seen.observation.scale
+        if decision.selector is not None:
+            self._memory.keep_selector(key, decision.selector)
+        past = decision.history if decision.draft is None else decision.draft.past
+        if isinstance(scale, Scale):
+            change = self._memory.stand_at(key, scale.replicas)
+            past = settle.with_change(autoscaler.spec, past, change, decision.trace.now)
+        self._memory.keep_history(key, past)
+        if decision.reached_end:
+            self._around.telemetry.desired(key, decision.status.desired_replicas)
+
+    def _say_standing(
+        self, autoscaler: Autoscaler, seen: Seen, past: History, decision: Decision, *, obstacle: str
+    ) -> None:
+        """Tell what would have been done where that is news, or what another did instead."""
+        if self._around.comparison is not None:
+            self._around.comparison.judge(autoscaler, seen, past, decision)
+        elif obstacle != GONE and self._memory.is_new_wish(autoscaler.key, decision.replicas):
+            log.info("%s: %s", autoscaler.described, standing_words.of(decision))
+
     async def _recall(self, autoscaler: Autoscaler) -> None:
         """Learn what an earlier process remembered; where that cannot be known now, the next sync asks again."""
-        key = key_of(autoscaler)
+        key = autoscaler.key
         if self._memory.is_recalled(key):
             return
         try:
-            self._memory.recall(key, await self._around.archive.find(key, autoscaler.metadata.uid))
+            found = await self._around.archive.find(key, autoscaler.metadata.uid)
+            if found is None:
+                found = handover.find_history(autoscaler.metadata, self._around.clock.now_ns())
+            self._memory.recall(key, found)
         except StatusError as error:
-            log.debug("horizontalpodautoscaler %s: its kept history: %s", autoscaler.spec.key, error)
+            log.debug("%s: its kept history: %s", autoscaler.described, error)
 
     def _past(self, autoscaler: Autoscaler, seen: Seen, now_ns: int) -> History:
-        key, scale = key_of(autoscaler), seen.observation.scale
+        key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale):
             self._memory.resume(key, scale.replicas, now_ns)
         return self._memory.history(key)
 
     def _archive(self, autoscaler: Autoscaler, seen: Seen, decision: Decision, now_ns: int) -> None:
         """Have what this sync left kept for later processes."""
-        key, scale = key_of(autoscaler), seen.observation.scale
+        key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale) and self._memory.is_recalled(key):
             is_rescaled = decision.replicas is not None
             replicas = scale.replicas if decision.replicas is None else decision.replicas
@@ -93,34 +131,36 @@ class Reconciler:
 
     def _say(self, autoscaler: Autoscaler, error: str) -> None:
         """Log an error when it is news, not at every sync."""
-        if self._memory.is_news(key_of(autoscaler), error):
+        if self._memory.is_news(autoscaler.key, error):
             if error:
-                log.warning("horizontalpodautoscaler %s: %s", autoscaler.spec.key, error)
+                log.warning("%s: %s", autoscaler.described, error)
             else:
-                log.info("horizontalpodautoscaler %s: works again", autoscaler.spec.key)
+                log.info("%s: works again", autoscaler.described)
 
     async def _carry_out(
         self, autoscaler: Autoscaler, seen: Seen, decision: Decision
     ) -> tuple[Decision, Sequence[StatusError]]:
         """Write the scale, and remember; the decision as it turned out, and the failed attempts to write."""
-        key = key_of(autoscaler)
+        key = autoscaler.key
         refusals: Sequence[StatusError] = ()
         if decision.selector is not None:
             self._memory.keep_selector(key, decision.selector)
         if decision.draft is not None and seen.target is not None:
             self._memory.keep_history(key, decision.draft.past)
-            decision, refusals = await self._rescale(decision.draft, seen.target)
+            decision, refusals = await self._rescale(autoscaler, decision.draft, seen.target)
         self._memory.keep_history(key, decision.history)
         return decision, refusals
 
-    async def _rescale(self, draft: Draft, target: Target) -> tuple[Decision, Sequence[StatusError]]:
+    async def _rescale(
+        self, autoscaler: Autoscaler, draft: Draft, target: Target
+    ) -> tuple[Decision, Sequence[StatusError]]:
         written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:
             return settle.refused(draft, now_ns, written.refusals[-1].message), written.refusals
         log.info(
-            "horizontalpodautoscaler %s: rescaled from %d to %d: %s",
-            draft.spec.key,
+            "%s: rescaled from %d to %d: %s",
+            autoscaler.described,
             draft.scale.replicas,
             draft.desired,
             draft.reason,
@@ -132,23 +172,23 @@ class Reconciler:
         subject = _subject(autoscaler)
         self._record(subject, decision, follows_status=False)
         if decision.reached_end:
-            self._around.telemetry.desired(key_of(autoscaler), decision.status.desired_replicas)
+            self._around.telemetry.desired(autoscaler.key, decision.status.desired_replicas)
         refusal = await self._write_status(autoscaler, decision)
         if refusal is not None:
             name, before = autoscaler.metadata.name, autoscaler.wire.status
             decision = settle.unreported(decision, before, name, refusal.message)
             if not decision.reached_end:
-                log.warning("horizontalpodautoscaler %s: its status: %s", autoscaler.spec.key, refusal)
+                log.warning("%s: its status: %s", autoscaler.described, refusal)
         self._record(subject, decision, follows_status=True)
         return decision, refusal
 
     async def _write_status(self, autoscaler: Autoscaler, decision: Decision) -> StatusError | None:
         """Write it if it says something new; why it was refused, if it was."""
-        key = key_of(autoscaler)
+        key = autoscaler.key
         if status.is_same(autoscaler.wire.status, decision.status) or self._can_wait(key, autoscaler, decision):
             return None
         try:
-            version = await self._around.writer.write_status(autoscaler.wire, decision.status)
+            version = await self._around.writer.write_status(autoscaler, decision.status)
         except StatusError as error:
             return error
         self._memory.versions.wrote(key, autoscaler.metadata.uid, version)
@@ -184,4 +224,4 @@ class Reconciler:
 
 def _subject(autoscaler: Autoscaler) -> Subject:
     meta = autoscaler.metadata
-    return Subject(meta.namespace, meta.name, meta.uid, meta.resource_version)
+    return Subject(meta.namespace, meta.name, meta.uid, meta.resource_version, autoscaler.kind)

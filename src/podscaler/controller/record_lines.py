@@ -11,13 +11,14 @@ import msgspec
 
 from podscaler.api import instants, meta, recording
 from podscaler.api.autoscaling import HorizontalPodAutoscaler, Scale
+from podscaler.controller.following import Autoscaler
 from podscaler.controller.recording import End, Sync
 from podscaler.controller.seen import Seen
 from podscaler.core import history, recorded_history
 from podscaler.core.history import History
 from podscaler.core.model import Failure
 from podscaler.errors import StatusError
-from podscaler.kube.cache import Key, key_of
+from podscaler.kube.cache import Key
 from podscaler.metrics.queries import Answered
 
 
@@ -36,7 +37,7 @@ class RecordLines:
         if isinstance(what, End):
             self._known.pop(what.key, None)
             return _end_line(what.key, what.at_ns)
-        key = key_of(what.autoscaler)
+        key = what.autoscaler.key
         past, last_at_ns = self._known.get(key, (history.EMPTY, what.at_ns))
         text = b""
         if what.at_ns < last_at_ns:  # the wall clock was set back: for a reader the autoscaler begins anew
@@ -54,7 +55,7 @@ def _sync_line(sync: Sync, past: History | None) -> recording.SyncLine:
     overlapping = trace.selection.overlapping if trace.selection else ()
     return recording.SyncLine(
         time=instants.exact(sync.at_ns),
-        hpa=_with_kind(sync.autoscaler.wire),
+        hpa=_with_kind(sync.autoscaler),
         scale=_scale(sync.seen),
         scale_update=_attempts(sync),
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
@@ -67,9 +68,15 @@ def _sync_line(sync: Sync, past: History | None) -> recording.SyncLine:
     )
 
 
-def _with_kind(wire: HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    """The object with the kind that the items of a list leave out."""
-    return msgspec.structs.replace(wire, kind="HorizontalPodAutoscaler", api_version="autoscaling/v2")
+def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
+    """The object as a HorizontalPodAutoscaler, which is what readers know; one of another kind by its longer name."""
+    name = autoscaler.key[1]
+    metadata = (
+        autoscaler.metadata if not autoscaler.kind.prefix else msgspec.structs.replace(autoscaler.metadata, name=name)
+    )
+    return msgspec.structs.replace(
+        autoscaler.wire, kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", metadata=metadata
+    )
 
 
 def _scale(seen: Seen) -> Scale | meta.Status:

@@ -10,7 +10,8 @@ from typing import Any
 
 from podscaler.api import duration
 from podscaler.clock import NANOSECONDS
-from podscaler.controller import gates
+from podscaler.controller import autoscaler_kinds, gates
+from podscaler.controller.autoscaler_kinds import AutoscalerKind
 from podscaler.controller.gates import Gates
 from podscaler.core import emulation
 from podscaler.core import settings as core_settings
@@ -41,6 +42,10 @@ class Settings:
         status_period_ns: `--status-period`, how often a status is written in which only values of metrics changed, at
             most; 0: at every change, as upstream.
         reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
+        kinds: `--autoscaler-kinds`, which kinds of autoscalers are looked after.
+        dry_run: `--dry-run`, whether nothing at all is written.
+        compares: `--compare`, whether decisions are compared with what another controller wrote; only with `dry_run`.
+        other_controller: `--other-controller`, one of `podscaler.controller.standing.POLICIES`.
     """
 
     concurrent_syncs: int = 5
@@ -57,6 +62,10 @@ class Settings:
     history_namespace: str | None = "kube-system"
     status_period_ns: int = 0
     reacts: bool = False
+    kinds: tuple[AutoscalerKind, ...] = (autoscaler_kinds.HPA,)
+    dry_run: bool = False
+    compares: bool = False
+    other_controller: str = "ignore"
 
     @property
     def turns(self) -> int:
@@ -102,7 +111,12 @@ class Settings:
     def _own_flags(self) -> dict[str, Any]:
         """Those that no release has and that are in use."""
         period = {"status-period": duration.text(self.status_period_ns)} if self.status_period_ns else {}
-        return period | ({"react-to-changes": True} if self.reacts else {})
+        kinds = {} if self.kinds == (autoscaler_kinds.HPA,) else {"autoscaler-kinds": self._kinds_text}
+        return period | ({"react-to-changes": True} if self.reacts else {}) | kinds
+
+    @property
+    def _kinds_text(self) -> str:
+        return ",".join(kind.flag for kind in self.kinds)
 
     @property
     def _older_flags(self) -> dict[str, str]:

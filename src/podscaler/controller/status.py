@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from podscaler.api import instants, quantity
-from podscaler.api.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from podscaler.kube import urls
+from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.controller.following import Autoscaler
 from podscaler.kube.client import Client
 
 QUANTITIES = frozenset({"value", "averageValue"})
@@ -87,21 +87,16 @@ def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
     return False
 
 
-async def write(client: Client, autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus) -> str:
+async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
     """Put `status`; the resourceVersion that the object then has.
 
     The body is the whole object with the resourceVersion that was read, so that a newer object refuses it. Raises
     StatusError.
     """
-    meta = autoscaler.metadata
-    body = msgspec.structs.replace(
-        autoscaler, kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", status=status
-    )
-    path = urls.group_version("autoscaling", "v2") + urls.path(
-        "namespaces", meta.namespace, "horizontalpodautoscalers", meta.name, "status"
-    )
-    subject = f"horizontalpodautoscalers.autoscaling {meta.name}"
-    answer = await client.put(path, _ENCODER.encode(body), subject=subject)
+    meta, kind = autoscaler.metadata, autoscaler.kind
+    body = msgspec.structs.replace(autoscaler.wire, kind=kind.kind, api_version=kind.api_version, status=status)
+    path = kind.path(meta.namespace, meta.name, "status")
+    answer = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
     try:
         return _WRITTEN.decode(answer).metadata.resource_version
     except msgspec.DecodeError:

@@ -4,20 +4,26 @@ The loop makes one, the reconciler uses it.
 """
 
 import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from podscaler.clock import Clock
 from podscaler.controller.archive import Archive, NoArchive
+from podscaler.controller.comparing import Comparison
 from podscaler.controller.config_map_archive import ConfigMapArchive
 from podscaler.controller.events import Recorder
 from podscaler.controller.followed_targets import FollowedTargets
+from podscaler.controller.following import Autoscaler
+from podscaler.controller.held_archive import HeldArchive
 from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.recording import NoRecording, Recording
 from podscaler.controller.settings import Settings
+from podscaler.controller.standing import ALWAYS_WRITES, Standing
 from podscaler.controller.target import Targets
 from podscaler.controller.telemetry import Telemetry
 from podscaler.controller.turns import Turns
 from podscaler.controller.writer import ClusterWriter, Writer
+from podscaler.kube.cache import Key
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import Discovery
 from podscaler.metrics.api import APIMetricsSource
@@ -27,9 +33,19 @@ from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.metrics.source import MetricsSource
 
 
+def _nobody(autoscaler: Autoscaler) -> Iterable[Key]:
+    del autoscaler
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """See the module; `of` makes the usual ones."""
+    """See the module; `of` makes the usual ones.
+
+    Attributes:
+        rivals: the autoscalers that nobody here looks after and that scale the same target.
+        comparison: what decisions are compared with while the controller stands by; None: with nothing.
+    """
 
     targets: Targets
     followed: FollowedTargets
@@ -41,6 +57,9 @@ class Surroundings:
     recording: Recording
     archive: Archive
     clock: Clock
+    standing: Standing = ALWAYS_WRITES
+    rivals: Callable[[Autoscaler], Iterable[Key]] = _nobody
+    comparison: Comparison | None = None
 
     @classmethod
     def of(
@@ -79,6 +98,24 @@ class Surroundings:
             self.metrics, pods, self.clock, tick_s=settings.tick_s, pause_s=settings.sync_period_s
         )
         return replace(self, metrics=listed)
+
+    def forget(self, key: Key) -> None:
+        """A sync found the autoscaler gone."""
+        self.archive.forget(key)
+        if self.comparison is not None:
+            self.comparison.forget(key)
+
+    def standing_by(
+        self, standing: Standing, rivals: Callable[[Autoscaler], Iterable[Key]], settings: Settings
+    ) -> "Surroundings":
+        """The same, for a controller that may have to stand by, among autoscalers that others look after."""
+        return replace(
+            self,
+            standing=standing,
+            rivals=rivals,
+            archive=HeldArchive(self.archive, lambda: standing.is_dry_run or bool(standing.refusal()), self.clock),
+            comparison=Comparison(self.telemetry, settings) if settings.compares else None,
+        )
 
 
 def _archive(client: Client, settings: Settings, clock: Clock, rng: random.Random) -> Archive:

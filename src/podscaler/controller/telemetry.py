@@ -131,6 +131,33 @@ class Telemetry:
         """A sync was skipped because the cache has not seen our last write."""
         self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()
 
+    def count_comparisons(self, verdicts: Iterable[str]) -> None:
+        """Show what comparisons with another controller find (metrics of our own)."""
+        self._comparisons = Counter(
+            "podscaler_comparisons",
+            "Decisions that were compared with the status that another controller wrote, by what that found.",
+            ["verdict"],
+            registry=self.registry,
+        )
+        self._differences = Counter(
+            "podscaler_comparison_differences",
+            "Differences from another controller's status that nothing explains; one that stays counts once.",
+            ["field"],
+            registry=self.registry,
+        )
+        for verdict in verdicts:
+            self._comparisons.labels(verdict)
+        for field in ("desiredReplicas", "conditions"):
+            self._differences.labels(field)
+
+    def compared(self, verdict: str) -> None:
+        """One decision was compared."""
+        self._comparisons.labels(verdict).inc()
+
+    def differed(self, field: str) -> None:
+        """Another controller wrote something else into that field of the status, and nothing explains it."""
+        self._differences.labels(field).inc()
+
     def count_recording(self, recording: "Recorded") -> None:
         """Show how much of the recording is written and lost, if there is one (metrics of our own)."""
         if recording.is_on:

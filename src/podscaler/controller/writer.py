@@ -5,8 +5,9 @@ The reconciler writes through a Writer, and through nothing else; another one ma
 
 from typing import Protocol
 
-from podscaler.api.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
+from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.controller import status
+from podscaler.controller.following import Autoscaler
 from podscaler.controller.target import Target, Targets, Written
 from podscaler.kube.client import Client
 
@@ -18,7 +19,7 @@ class Writer(Protocol):
         """Make `replicas` what is wanted of the target; refusals are in what is returned."""
         ...
 
-    async def write_status(self, autoscaler: HorizontalPodAutoscaler, latest: HorizontalPodAutoscalerStatus) -> str:
+    async def write_status(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus) -> str:
         """Put the status; the resourceVersion that the object then has. Raises StatusError."""
         ...
 
@@ -39,6 +40,6 @@ class ClusterWriter:
         """As Writer."""
         return await self._targets.write(target, replicas)
 
-    async def write_status(self, autoscaler: HorizontalPodAutoscaler, latest: HorizontalPodAutoscalerStatus) -> str:
+    async def write_status(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus) -> str:
         """As Writer. Raises StatusError."""
         return await status.write(self._client, autoscaler, latest)

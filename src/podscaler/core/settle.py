@@ -18,6 +18,7 @@ from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, Conditions
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind, Event, warning
 from podscaler.core.history import History, ScaleEvent
 from podscaler.core.model import Failure
+from podscaler.core.spec import Spec
 from podscaler.core.trace import Trace, Write
 
 MAX_WRITE_ATTEMPTS = 5
@@ -172,10 +173,14 @@ def _status(
 
 def _with_scale_event(draft: Draft, at: int) -> History:
     """What is remembered after a rescale: the change too, where there are policies that may ask for it."""
-    behavior, past = draft.spec.behavior, draft.past
-    if behavior is None:
+    return with_change(draft.spec, draft.past, draft.desired - draft.scale.replicas, at)
+
+
+def with_change(spec: Spec, past: History, change: int, at: int) -> History:
+    """What is remembered once the target's replicas have changed at `at`, by us or, while we stand by, by others."""
+    behavior = spec.behavior
+    if behavior is None or not change:
         return past
-    change = draft.desired - draft.scale.replicas
     if change > 0:
         ups = history.recorded(past.scale_ups, ScaleEvent(change, at), at - behavior.up.longest_period_ns)
         return msgspec.structs.replace(past, scale_ups=ups)

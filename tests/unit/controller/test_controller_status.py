@@ -7,6 +7,8 @@ import pytest
 
 from podscaler.api.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
 from podscaler.controller import status
+from podscaler.controller.following import Autoscaler
+from podscaler.core import spec
 from podscaler.kube.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, json_answer
@@ -87,7 +89,8 @@ async def test_the_whole_object_is_put() -> None:
         "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "7", "annotations": {"a": "b"}},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}, "maxReplicas": 5},
     }
-    autoscaler = msgspec.convert(read, HorizontalPodAutoscaler)
+    wire = msgspec.convert(read, HorizontalPodAutoscaler)
+    autoscaler = Autoscaler(wire.metadata, wire, spec.of(wire))
     version = await status.write(Client(transport, VirtualClock()), autoscaler, _status())
     assert (version, msgspec.json.decode(transport.requests[0].body or b"")) == (
         "8",

@@ -1,0 +1,178 @@
+"""The autoscalers that a controller follows: a cache and a watch for each kind.
+
+The loop runs the watches and takes objects from here, by the keys of `controller.autoscaler_kinds`. Rules:
+
+1. Those of the kinds that the controller looks after (`--autoscaler-kinds`) are its own: it is told of their changes,
+   and they are what iterating gives.
+2. Where PodAutoscalers are looked after, HorizontalPodAutoscalers are followed in any case: one that scales the same
+   target, or hands it over, matters.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterable, Iterator
+
+from podscaler.clock import Clock
+from podscaler.controller import following, handover
+from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind, object_key, of_key
+from podscaler.controller.following import Autoscaler
+from podscaler.controller.other_controllers import OtherControllers
+from podscaler.controller.settings import Settings
+from podscaler.kube.cache import Cache, Handler, Key
+from podscaler.kube.client import Client
+from podscaler.kube.watch import Reflector
+
+Reference = tuple[str, str, str, str]
+"""A target: namespace, group, kind, name."""
+
+
+class FollowedAutoscalers:
+    """See the module's rules.
+
+    Args:
+        client: where to list and watch.
+        settings: whose autoscalers are looked after.
+        clock: for waits.
+        rng: for spread in time.
+        others: who is shown each HorizontalPodAutoscaler; None: nobody.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        *,
+        rng: random.Random,
+        others: OtherControllers | None = None,
+    ) -> None:
+        self._own = settings.kinds
+        self._others = others
+        self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
+        self._watches: dict[AutoscalerKind, Reflector[Autoscaler]] = {}
+        self._foreign = _ByTarget()
+        for kind in (HPA, POD_AUTOSCALER):
+            if kind in self._own or (kind is HPA and POD_AUTOSCALER in self._own):
+                note = others.note if others is not None and kind is HPA else None
+                source = following.autoscalers(settings.decision.emulation, kind, note=note)
+                self._caches[kind] = Cache()
+                self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
+        if HPA in self._caches and HPA not in self._own:
+            self._caches[HPA].subscribe(self._foreign)
+
+    def __iter__(self) -> Iterator[Autoscaler]:
+        for kind in self._own:
+            yield from self._caches[kind]
+
+    def __len__(self) -> int:
+        return sum(len(self._caches[kind]) for kind in self._own)
+
+    def subscribe(self, handler: Handler[Autoscaler]) -> None:
+        """Tell `handler` of every change of the controller's own, and of what lets one go on that waited."""
+        for kind in self._own:
+            self._caches[kind].subscribe(handler)
+        if HPA in self._caches and POD_AUTOSCALER in self._own:
+            self._caches[HPA].subscribe(_Successors(self._caches[POD_AUTOSCALER], handler))
+
+    def find(self, key: Key) -> Autoscaler | None:
+        """The autoscaler of that key, None where there is none."""
+        return self._caches[of_key(key)].find(object_key(key))
+
+    def version(self, key: Key) -> str:
+        """Up to which version of its kind the cache is complete."""
+        return self._caches[of_key(key)].version
+
+    def waits(self, autoscaler: Autoscaler) -> bool:
+        """Whether nothing is to be done about it now, because another hands its target over or takes it."""
+        return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._hpa_uid)
+
+    def is_current(self, autoscaler: Autoscaler) -> bool:
+        """Whether a PodAutoscaler is still there, and still to be looked after; the others' decisions see to that."""
+        if autoscaler.kind is not POD_AUTOSCALER:
+            return True
+        latest = self.find(autoscaler.key)
+        return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.waits(latest)
+
+    def rivals(self, autoscaler: Autoscaler) -> Iterable[Key]:
+        """The keys of the HorizontalPodAutoscalers of somebody else that scale the same target."""
+        return self._foreign.find(autoscaler)
+
+    def unready(self) -> list[str]:
+        """What is not listed yet, one sentence each."""
+        return [
+            f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}"
+            for kind, cache in self._caches.items()
+            if not cache.synced
+        ]
+
+    async def wait_synced(self) -> None:
+        """Return once all are known."""
+        for cache in self._caches.values():
+            await cache.wait_synced()
+        if self._others is not None:
+            self._others.listed()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for kind, watch in self._watches.items():
+                group.create_task(watch.run(), name=f"the watch of {kind.plural}")
+
+    def _hpa_uid(self, key: Key) -> str | None:
+        found = self._caches[HPA].find(key)
+        return None if found is None else found.metadata.uid
+
+
+class _ByTarget:
+    """Autoscalers by what they scale."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Reference, set[Key]] = {}
+
+    def find(self, autoscaler: Autoscaler) -> Iterable[Key]:
+        """Those that scale the same."""
+        return self._keys.get(_target(autoscaler), ())
+
+    def added(self, obj: Autoscaler) -> None:
+        """It scales something."""
+        self._keys.setdefault(_target(obj), set()).add(obj.key)
+
+    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
+        """It may scale something else."""
+        if _target(old) != _target(new):
+            self.deleted(old)
+            self.added(new)
+
+    def deleted(self, obj: Autoscaler) -> None:
+        """It scales nothing any more."""
+        keys = self._keys.get(_target(obj), set())
+        keys.discard(obj.key)
+        if not keys:
+            self._keys.pop(_target(obj), None)
+
+
+class _Successors:
+    """Lets PodAutoscalers go on when the HorizontalPodAutoscaler is gone that they were made from."""
+
+    def __init__(self, cache: Cache[Autoscaler], handler: Handler[Autoscaler]) -> None:
+        self._cache = cache
+        self._handler = handler
+
+    def added(self, obj: Autoscaler) -> None:
+        """Whoever waits looks for itself."""
+
+    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
+        """Whoever waits looks for itself."""
+
+    def deleted(self, obj: Autoscaler) -> None:
+        """Those that waited for it are as good as new."""
+        for each in list(self._cache):
+            origin = handover.find_origin(each.metadata)
+            if origin is not None and origin.uid == obj.metadata.uid:
+                self._handler.added(each)
+
+
+def _target(autoscaler: Autoscaler) -> Reference:
+    reference = autoscaler.wire.spec.scale_target_ref
+    group = reference.api_version.rpartition("/")[0]
+    return autoscaler.metadata.namespace, group, reference.kind, reference.name

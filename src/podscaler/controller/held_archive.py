@@ -1,0 +1,54 @@
+"""An archive of histories that is read, and written only once the controller writes anything at all.
+
+A controller that stands by has one around its own archive: it learns what an earlier
+process left, and does not touch it.
+"""
+
+from collections.abc import Callable
+
+from podscaler.clock import Clock
+from podscaler.controller.archive import Archive, Latest
+from podscaler.controller.history_record import Found
+from podscaler.kube.cache import Key
+
+LOOK_PERIOD_S = 1.0
+
+
+class HeldArchive:
+    """See the module.
+
+    Args:
+        archive: the one that is held.
+        is_held: whether nothing may be written now.
+        clock: for the waits between two looks.
+    """
+
+    def __init__(self, archive: Archive, is_held: Callable[[], bool], clock: Clock) -> None:
+        self._archive = archive
+        self._is_held = is_held
+        self._clock = clock
+        self._is_released = False
+
+    async def find(self, key: Key, uid: str) -> Found | None:
+        """As Archive. Raises StatusError."""
+        return await self._archive.find(key, uid)
+
+    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+        """As Archive."""
+        self._archive.keep(key, latest, is_urgent=is_urgent)
+
+    def forget(self, key: Key) -> None:
+        """As Archive."""
+        self._archive.forget(key)
+
+    async def run(self) -> None:
+        """Wait until writing is allowed for the first time, then as Archive."""
+        while self._is_held():
+            await self._clock.sleep(LOOK_PERIOD_S)
+        self._is_released = True
+        await self._archive.run()
+
+    async def close(self) -> None:
+        """As Archive, if anything was ever allowed to be written."""
+        if self._is_released:
+            await self._archive.close()

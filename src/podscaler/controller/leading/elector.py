@@ -1,0 +1,191 @@
+"""Getting and keeping one lease: client-go's leader election, step by step.
+
+An Office tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
+
+1. Nobody compares clocks of two machines: a lease has expired when its record has not changed for its duration by the
+   local monotonic clock. What a watch tells (`observe`) counts like what a GET shows.
+2. Of several who try, the API server lets one through: an update names the version that was read.
+3. The holder's right to write is its `tenure`, which ends before the lease can expire for anybody else.
+
+Differs from client-go: a holder that sees another in its place stops at once, and not when its renew deadline is over;
+a Lease that was deleted while another held it is not created anew before that one's time is over.
+
+Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1.37); spec/controller.md 11.
+"""
+
+import logging
+from typing import Protocol
+
+from podscaler.clock import Clock, rfc3339_micro
+from podscaler.controller.leading import bounded, tenure
+from podscaler.controller.leading.lease import Record
+from podscaler.controller.leading.lease_lock import LeaseLock
+from podscaler.controller.leading.tenure import Tenure
+from podscaler.controller.leading.timing import Timing
+from podscaler.errors import StatusError
+
+log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Who wants to know how renewing goes."""
+
+    def slow_path(self, name: str) -> None:
+        """A holder had to read its lease before it could renew it."""
+        ...
+
+
+class Elector:
+    """See the module's rules.
+
+    Args:
+        lock: the Lease.
+        timing: the durations.
+        identity: ours, different from everybody else's.
+        clock: this machine's.
+        telemetry: who counts.
+        within: the tenure without which this one's is worth nothing.
+    """
+
+    def __init__(
+        self,
+        lock: LeaseLock,
+        timing: Timing,
+        *,
+        identity: str,
+        clock: Clock,
+        telemetry: Observer,
+        within: Tenure | None = None,
+    ) -> None:
+        self.lock = lock
+        self.identity = identity
+        self.tenure = Tenure(clock, within)
+        self._timing = timing
+        self._clock = clock
+        self._telemetry = telemetry
+        self._observed: Record | None = None
+        self._observed_at_s = 0.0
+        self._reported = ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the record that was seen last is ours."""
+        return self._observed is not None and self._observed.holder == self.identity
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as it was seen last; empty: nobody."""
+        return self._observed.holder if self._observed else ""
+
+    @property
+    def unrenewed_s(self) -> float:
+        """How long the record that was seen last has stood still."""
+        return self._clock.monotonic_s() - self._observed_at_s
+
+    def observe(self, record: Record, at_s: float) -> None:
+        """Somebody saw this record at that instant of the monotonic clock."""
+        if record != self._observed:
+            self._observed, self._observed_at_s = record, at_s
+
+    def is_free(self) -> bool:
+        """Whether trying makes sense: nobody holds the lease, or its time is over."""
+        return not self.holder or self.is_leader or not self._is_valid(self._clock.monotonic_s())
+
+    async def attempt(self) -> bool:
+        """Try to get the lease, or to renew it; whether it is ours now."""
+        begun = tenure.now(self._clock)
+        try:
+            is_ours = await bounded.within(self._clock, self._timing.attempt_s, self._try(begun))
+        except StatusError as error:
+            log.warning("the lease %s: %s", self.lock, error)
+            is_ours = False
+        if is_ours:
+            self.tenure.renew(begun, self._timing.renew_deadline_s)
+        self._report()
+        return is_ours
+
+    async def hold(self) -> None:
+        """Renew the lease until that fails for the whole renew deadline, or another has it."""
+        while True:
+            await self._clock.sleep(self._timing.retry_period_s)
+            deadline_s = self._clock.monotonic_s() + self._timing.renew_deadline_s
+            while not await self.attempt():
+                left_s = deadline_s - self._clock.monotonic_s()
+                if not self.is_leader or left_s <= 0:
+                    log.error("failed to renew lease %s", self.lock)
+                    self.tenure.end()
+                    return
+                await self._clock.sleep(min(self._timing.retry_period_s, left_s))
+
+    async def release(self) -> bool:
+        """Give the lease back, so that others need not wait; whether it is not ours any more."""
+        self.tenure.end()
+        try:
+            return await bounded.within(self._clock, self._timing.attempt_s, self._release())
+        except StatusError as error:
+            log.warning("failed to release lease %s: %s", self.lock, error)
+            return False
+
+    async def _try(self, begun: tenure.Moment) -> bool:
+        fresh = self._record(begun.wall_ns)
+        if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(fresh):
+            return True
+        known = await self.lock.get()
+        if known is None:
+            if self._is_anothers(begun.monotonic_s):
+                return False
+            await self.lock.create(fresh)
+            self._set(fresh)
+            return True
+        self.observe(known, self._clock.monotonic_s())
+        if self._is_anothers(begun.monotonic_s):
+            return False
+        if self.is_leader:
+            self._telemetry.slow_path(self.lock.name)
+        await self._update(fresh, known, transitions=known.transitions + (0 if self.is_leader else 1))
+        return True
+
+    async def _renew_unseen(self, fresh: Record) -> bool:
+        """Renew in the hope that the lease is as we left it; whether it was."""
+        assert self._observed is not None
+        try:
+            await self._update(fresh, self._observed, transitions=self._observed.transitions)
+        except StatusError as error:
+            log.info("lease %s is read again before it is renewed: %s", self.lock, error)
+            return False
+        return True
+
+    async def _update(self, fresh: Record, known: Record, *, transitions: int) -> None:
+        acquired_at = known.acquired_at if self.is_leader else fresh.acquired_at
+        record = Record(fresh.holder, fresh.duration_s, acquired_at, fresh.renewed_at, transitions)
+        await self.lock.update(record)
+        self._set(record)
+
+    async def _release(self) -> bool:
+        known = await self.lock.get()
+        if known is None or known.holder != self.identity:
+            return True
+        at = rfc3339_micro(self._clock.now_ns())
+        record = Record("", 1, at, at, known.transitions)
+        await self.lock.update(record)
+        self._set(record)
+        return True
+
+    def _record(self, now_ns: int) -> Record:
+        at = rfc3339_micro(now_ns)
+        return Record(self.identity, int(self._timing.lease_duration_s), at, at, 0)
+
+    def _set(self, record: Record) -> None:
+        self._observed, self._observed_at_s = record, self._clock.monotonic_s()
+
+    def _is_valid(self, now_s: float) -> bool:
+        """Whether the record that was seen last has not expired."""
+        return self._observed is not None and self._observed_at_s + self._observed.duration_s > now_s
+
+    def _is_anothers(self, now_s: float) -> bool:
+        return bool(self.holder) and self._is_valid(now_s) and not self.is_leader
+
+    def _report(self) -> None:
+        if self.holder != self._reported:
+            self._reported = self.holder
+            log.info("lease %s: %s", self.lock, f"held by {self.holder}" if self.holder else "held by nobody")

@@ -1,0 +1,91 @@
+"""Whether the controller writes, or stands by: decides and remembers, and leaves the cluster as it is.
+
+The reconciler asks `obstacle` when it has decided, and awaits nothing between that and its first write. Rules:
+
+1. A dry run never writes.
+2. While another controller is at work (`podscaler.controller.other_controllers`), `--other-controller` says what to do:
+   `refuse` stands by until the other has been silent, `warn` says so once and writes, `ignore` does not look.
+3. A PodAutoscaler that is gone, or handed over to another, is not carried out any more, even if its sync began before.
+"""
+
+import logging
+from collections.abc import Callable
+
+from podscaler.controller.following import Autoscaler
+from podscaler.controller.other_controllers import SILENT_PERIODS, OtherControllers
+
+log = logging.getLogger(__name__)
+
+REFUSE = "refuse"
+WARN = "warn"
+IGNORE = "ignore"
+POLICIES = (REFUSE, WARN, IGNORE)
+DRY_RUN = "this is a dry run"
+GONE = "the autoscaler is gone or handed over"
+
+
+class Standing:
+    """See the module's rules.
+
+    Args:
+        is_dry_run: rule 1.
+        others: rule 2; None: nobody looks.
+        policy: one of POLICIES.
+        is_current: rule 3.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_dry_run: bool = False,
+        others: OtherControllers | None = None,
+        policy: str = IGNORE,
+        is_current: Callable[[Autoscaler], bool] | None = None,
+    ) -> None:
+        self.is_dry_run = is_dry_run
+        self._others = others
+        self._policy = policy
+        self._is_current = is_current
+        self._said = ""
+
+    def obstacle(self, autoscaler: Autoscaler) -> str:
+        """Why nothing may be written about the autoscaler now; empty where it may."""
+        if self.is_dry_run:
+            return DRY_RUN
+        if self._is_current is not None and not self._is_current(autoscaler):
+            return GONE
+        return self.refusal()
+
+    def refusal(self) -> str:
+        """Why nothing may be written at all because of others; empty where it may."""
+        if self._others is None or self._policy == IGNORE:
+            return ""
+        active = self._others.active()
+        if active != self._said:
+            self._say(active)
+        return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
+
+    def unready(self) -> list[str]:
+        """The same for people, with what to do; empty where writing is allowed."""
+        if self.is_dry_run or not self.refusal():
+            return []
+        return [self._advice(self._said)]
+
+    def _say(self, active: str) -> None:
+        self._said = active
+        if not active:
+            log.info("no other controller writes the status of horizontalpodautoscalers any more: going on")
+        elif self._policy == REFUSE:
+            log.warning("%s", self._advice(active))
+        else:
+            log.warning("another controller writes the status of horizontalpodautoscalers too: %s", active)
+
+    def _advice(self, active: str) -> str:
+        return (
+            f"another controller writes the status of horizontalpodautoscalers: {active}; nothing is written until it "
+            f"has been silent for {SILENT_PERIODS} sync periods (switch it off, or use --other-controller=ignore)"
+        )
+
+
+ALWAYS_WRITES = Standing()
+"""For those that have no other to look at."""
