@@ -57,8 +57,14 @@ class Connection:
 
     async def open_client(self, clock: Clock, *, user_agent: str) -> Client:
         """A client; the caller closes it. Raises UsageError for certificates that cannot be used."""
-        limit = TokenBucket(self.per_second, self.burst, clock) if self.per_second > 0 else None
-        return await opening.open_client(self.config, clock, user_agent=user_agent, limit=limit)
+        return await opening.open_client(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
+
+    async def open_reader(self, clock: Clock, *, user_agent: str) -> Client:
+        """A client that cannot write, whatever is asked of it; as `open_client` else."""
+        return await opening.open_reader(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
+
+    def _limit(self, clock: Clock) -> TokenBucket | None:
+        return TokenBucket(self.per_second, self.burst, clock) if self.per_second > 0 else None
 
 
 def connection_options(command: F) -> F:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from podscaler.cli import log_output, recording
+from podscaler.cli import log_output, recording, standing_in
 from podscaler.cli import settings as flags
 from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
 from podscaler.clock import SystemClock
@@ -40,9 +40,10 @@ log = logging.getLogger(__name__)
 @log_output.log_options
 @recording.record_options
 @flags.controller_options
+@standing_in.standing_in_options
 def command(*, metrics_bind_address: str, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
-    settings = flags.parse_settings(options)
+    settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
     address = parse_address(metrics_bind_address) if metrics_bind_address else None
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
@@ -77,7 +78,8 @@ async def run(
     to cannot be had.
     """
     clock = SystemClock()
-    client = await connection.open_client(clock, user_agent=USER_AGENT)
+    open_client = connection.open_reader if settings.dry_run else connection.open_client
+    client = await open_client(clock, user_agent=USER_AGENT)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
@@ -109,10 +111,7 @@ async def _work(controller: Controller, client: Client, config: Config, settings
         ready.cancel()
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
-    namespace = settings.history_namespace
-    histories = permissions.of_histories(namespace) if namespace else ()
-    needed = (*permissions.NEEDED, *histories)
-    warning = asyncio.ensure_future(permissions.warn(client, config.origin, needed))
+    warning = asyncio.ensure_future(permissions.warn(client, config.origin, permissions.needed(settings)))
     try:
         await controller.run()
     finally:

@@ -14,7 +14,7 @@ import click
 
 from podscaler.api import duration, names
 from podscaler.clock import NANOSECONDS
-from podscaler.controller import gates
+from podscaler.controller import autoscaler_kinds, gates
 from podscaler.controller.settings import Settings
 from podscaler.core import settings as core_settings
 from podscaler.errors import UsageError
@@ -94,6 +94,7 @@ INT32 = Flag("int32", parse_int32)
 FLOAT64 = Flag("float64", parse_float64)
 TEXT = Flag("text", str)
 VERSION = Flag("version", lambda text: core_settings.parse_version(text).version)
+KINDS = Flag("kinds", autoscaler_kinds.parse)
 ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
 NAMESPACE = Flag("namespace", parse_namespace)
@@ -152,6 +153,12 @@ OPTIONS = (
         None,
         "look at the usage of pods every second, and at autoscalers whose load moved before their turn",
         is_switch=True,
+    ),
+    Option(
+        "autoscaler-kinds",
+        KINDS,
+        "hpa",
+        "which autoscalers are looked after: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
     ),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
     Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
@@ -214,4 +221,5 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         history_namespace=value["history-namespace"] if value["history"] == CLUSTER else None,
         status_period_ns=value["status-period"],
         reacts=bool(value["react-to-changes"]),
+        kinds=value["autoscaler-kinds"],
     )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from podscaler.controller import autoscaler_kinds
+from podscaler.controller.settings import Settings
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 
@@ -68,6 +70,30 @@ def of_histories(namespace: str) -> tuple[Permission, ...]:
     )
 
 
+READING = frozenset({"get", "list", "watch"})
+
+
+def of_pod_autoscalers() -> tuple[Permission, ...]:
+    """What looking after PodAutoscalers needs."""
+    kind = autoscaler_kinds.POD_AUTOSCALER
+    return (
+        *_several("list watch", kind.group, kind.plural, purpose="no PodAutoscaler is known"),
+        *_several("update", kind.group, kind.plural, "status", purpose="no status of a PodAutoscaler is written"),
+    )
+
+
+def needed(settings: Settings) -> tuple[Permission, ...]:
+    """What a controller with these settings needs."""
+    wanted = list(NEEDED)
+    if settings.history_namespace:
+        wanted += of_histories(settings.history_namespace)
+    if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:
+        wanted += of_pod_autoscalers()
+    if autoscaler_kinds.HPA not in settings.kinds:
+        wanted = [each for each in wanted if each.group != autoscaler_kinds.HPA.group or each.verb in READING]
+    return tuple(each for each in wanted if each.verb in READING or not settings.dry_run)
+
+
 class _Allowed(msgspec.Struct):
     allowed: bool = False
 
@@ -76,16 +102,16 @@ class _Review(msgspec.Struct):
     status: _Allowed
 
 
-async def warn(client: Client, origin: str, needed: tuple[Permission, ...] = NEEDED) -> None:
-    """Say in the log what of `needed` is missing, a line each; `origin` is where our credentials come from."""
-    for permission in await missing(client, needed):
+async def warn(client: Client, origin: str, permissions: tuple[Permission, ...] = NEEDED) -> None:
+    """Say in the log what of `permissions` is missing, a line each; `origin` is where our credentials come from."""
+    for permission in await missing(client, permissions):
         log.warning("%s", refusal(permission, client.server, origin))
 
 
-async def missing(client: Client, needed: tuple[Permission, ...] = NEEDED) -> list[Permission]:
+async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
     """What the server does not allow; one that cannot say is taken to allow everything."""
-    allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in needed))
-    return [permission for permission, is_allowed in zip(needed, allowed, strict=True) if not is_allowed]
+    allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in permissions))
+    return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
 
 
 def refusal(permission: Permission, server: str, origin: str) -> str:

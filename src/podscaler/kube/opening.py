@@ -10,6 +10,8 @@ from podscaler.kube import http_transport
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.rate_limit import TokenBucket
+from podscaler.kube.read_only import ReadOnlyTransport
+from podscaler.kube.transport import Transport
 
 
 async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:
@@ -24,5 +26,13 @@ async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: T
     Raises:
         UsageError: for certificates that cannot be used.
     """
-    transport = await http_transport.connect(config, user_agent=user_agent)
+    return _client(await http_transport.connect(config, user_agent=user_agent), clock, limit)
+
+
+async def open_reader(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:
+    """As `open_client`, a client whose attempts to write fail without being sent."""
+    return _client(ReadOnlyTransport(await http_transport.connect(config, user_agent=user_agent)), clock, limit)
+
+
+def _client(transport: Transport, clock: Clock, limit: TokenBucket | None) -> Client:
     return Client(transport, clock, limit=limit, rng=random.Random(), streams_lists=True)
