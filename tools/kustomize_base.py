@@ -1,0 +1,100 @@
+"""Writes the generated files of deploy/kustomize from the Helm chart, which is the one source of the manifests.
+
+Called by `make manifests` (`python tools/kustomize_base.py [FOLDER]`); a test repeats it and compares. The comments of the
+chart's templates stay: they say why each permission is needed. What only Helm uses (its labels) is left out.
+
+Exit status 0 when everything is written, 2 where `make assets` has not built helm.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import asset_modules
+
+ROOT = Path(__file__).parent.parent
+CHART = ROOT / "deploy" / "helm" / "podscaler"
+KUSTOMIZE = ROOT / "deploy" / "kustomize"
+NAMESPACE = "podscaler-system"
+SOURCE = "# Source: podscaler/templates/"
+HELMS_OWN = ("app.kubernetes.io/managed-by: Helm", "helm.sh/chart: ")
+
+SETTINGS = (
+    "replicas=1",
+    "podDisruptionBudget.enabled=true",
+    "networkPolicy.enabled=true",
+    "metrics.serviceMonitor.enabled=true",
+)
+"""Everything is rendered: what is optional becomes a component."""
+
+SHARES = 8
+"""How many shares the overlay `sharded` has."""
+
+PLACES = {
+    "serviceaccount.yaml": "base",
+    "rbac.yaml": "base",
+    "service.yaml": "base",
+    "deployment.yaml": "base",
+    "poddisruptionbudget.yaml": "overlays/high-availability",
+    "networkpolicy.yaml": "components/network-policy",
+    "servicemonitor.yaml": "components/service-monitor",
+}
+"""The template, and where what it makes goes."""
+
+
+def main() -> int:
+    """The exit status, as the module says."""
+    helm = asset_modules.find_program("helm")
+    if helm is None:
+        print("there is no helm: run make assets", file=sys.stderr)
+        return 2
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else KUSTOMIZE
+    for name, text in generated(helm).items():
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return 0
+
+
+def generated(helm: Path) -> dict[str, str]:
+    """The text of each generated file, by its path below deploy/kustomize."""
+    files = _split(_render(helm, *SETTINGS))
+    placed = {f"{place}/{template}": files[template] for template, place in PLACES.items()}
+    shared = _split(_render(helm, *SETTINGS, f"controller.shards={SHARES}"))
+    crds = sorted((CHART / "crds").glob("*.yaml"))
+    return {
+        **placed,
+        "overlays/sharded/rbac.yaml": _role(shared["rbac.yaml"]),
+        **{f"components/pod-autoscaler/{crd.name}": crd.read_text() for crd in crds},
+    }
+
+
+def _render(helm: Path, *settings: str) -> str:
+    command = [helm, "template", "podscaler", CHART, f"--namespace={NAMESPACE}"]
+    done = subprocess.run(
+        [*command, *(f"--set={each}" for each in settings)], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def _split(rendered: str) -> dict[str, str]:
+    """The documents of each template, without what only Helm uses."""
+    files: dict[str, list[str]] = {}
+    for document in rendered.split("---\n")[1:]:
+        source, _, body = document.partition("\n")
+        files.setdefault(source.removeprefix(SOURCE), []).append(_plain(body))
+    return {name: "---\n".join(documents) for name, documents in files.items()}
+
+
+def _plain(document: str) -> str:
+    kept = [line for line in document.splitlines() if not line.lstrip().startswith(HELMS_OWN)]
+    return "\n".join(kept) + "\n"
+
+
+def _role(rbac: str) -> str:
+    """The Role alone: the ClusterRole does not depend on the number of shares."""
+    return next(document for document in rbac.split("---\n") if "\nkind: Role\n" in document)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
