@@ -83,9 +83,12 @@ class Call:
         return self.request.headers.get("Content-Type", "")
 
     def warn(self, entry: Entry, before: Object | None) -> None:
-        """Tell the client what its kind says of a write: of the object now, and as it was (None: there was none)."""
+        """Tell the client what its kind says of a write: of the object now, and as it was (None: there was none).
+
+        Nothing is said of a write through a subresource.
+        """
         strategy = self.served.resource.strategy
-        if strategy.warnings is not SILENT:
+        if strategy.warnings is not SILENT and not self.path.subresource:
             self.warnings.extend(strategy.warnings(entry.decode(), before))
 
     @property

@@ -139,8 +139,10 @@ async def patch(plane: Plane, call: Call) -> Answer:
     options = queries.patch_options(call.query, applies=False)
     parsed = await receive(call)
     patching = Patching(parsed, call.kind, plane.kinds, options.field_validation, call.warnings)
+    before: Object = {}
 
     def change(stored: Object) -> Object:
+        before.update(stored)
         obj, kind = patching.decoded(call.served.version.from_storage(stored))
         names.check_name(obj, path.name)
         names.settle_namespace(obj, path.namespace)
@@ -148,6 +150,7 @@ async def patch(plane: Plane, call: Call) -> Answer:
 
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=authors.of(call, options))
     entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
+    call.warn(entry, before)
     return await rendering.one(plane, call, entry)
 
 
@@ -155,8 +158,10 @@ async def _apply(plane: Plane, call: Call) -> Answer:
     path, version = call.path, call.served.version
     managers, record = plane.objects.field_managers, call.served.resource
     application = await applying.receive(call, applying.object_target(plane, call), plane.clock.now_ns())
+    before: Object = {}
 
     def change(stored: Object) -> Object:
+        before.update(stored)
         live = managers.live(record, stored, call.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = application.applied(live, entries, call.warnings)
@@ -168,6 +173,7 @@ async def _apply(plane: Plane, call: Call) -> Answer:
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
     entry, is_new = await plane.objects.apply(call.key, path.namespace, path.name, change, options=update)
+    call.warn(entry, before or None)
     return await rendering.one(plane, call, entry, status=201 if is_new else 200)
 
 
