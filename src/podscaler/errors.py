@@ -82,7 +82,8 @@ class StatusError(PodscalerError):
 
 
 def _cause_json(cause: Cause) -> dict[str, str]:
-    body = {"reason": cause.reason, "message": cause.message}
+    body = {"reason": cause.reason} if cause.reason else {}
+    body["message"] = cause.message
     if cause.field:
         body["field"] = cause.field
     return body

@@ -70,7 +70,7 @@ def _shown(value: Any) -> str:
 
 
 def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """The 422 for an object with at least one fault; exact duplicates are dropped."""
+    """The 422 for an object with at least one fault; its message tells exact duplicates once, its causes each."""
     unique = list(dict.fromkeys(errors))
     texts = [str(error) for error in unique]
     shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -81,5 +81,5 @@ def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -
         code=422,
         reason="Invalid",
         details={key: value for key, value in details.items() if value},
-        causes=[Cause(reason=error.reason, message=error.text, field=error.field) for error in unique],
+        causes=[Cause(reason=error.reason, message=error.text, field=error.field) for error in errors],
     )

@@ -50,6 +50,8 @@ class Recording(golden_rest.Replay):
             self._keep_watch(step, request)
             return
         reply = self._call(request)
+        if step.get("waitCrd") and reply.status == 201:
+            self._wait_until_served(request["body"]["spec"])
         self.bodies.append(reply.content)
         shown = golden_rest.projected(reply.content, step.get("project"))
         self.answers.append(self._kept(replace(reply, content=shown)))

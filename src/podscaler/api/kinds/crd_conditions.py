@@ -57,11 +57,9 @@ def settle(crd: Object, names_taken: Taken, now: str) -> None:
     is_accepted = reason == "NoConflicts"
     _set(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
     if is_true(crd, ESTABLISHED):
-        _observe(crd)
         return
     established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
     _set(crd, ESTABLISHED, established if is_accepted else ("False", "NotAccepted", "not all names are accepted"), now)
-    _observe(crd)
 
 
 def mark_for_deletion(crd: Object, now: str) -> None:
@@ -127,7 +125,6 @@ def _set(crd: Object, kind: str, fact: tuple[str, str, str], now: str) -> None:
         "lastTransitionTime": since,
         "reason": reason,
         "message": message,
-        "observedGeneration": crd["metadata"].get("generation", 1),
     }
     kept = crd.setdefault("status", {})
     conditions = kept.get("conditions") or []
@@ -136,6 +133,3 @@ def _set(crd: Object, kind: str, fact: tuple[str, str, str], now: str) -> None:
     else:
         kept["conditions"] = [new if one is before else one for one in conditions]
 
-
-def _observe(crd: Object) -> None:
-    crd["status"]["observedGeneration"] = crd["metadata"].get("generation", 1)
