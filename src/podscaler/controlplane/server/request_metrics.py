@@ -1,8 +1,8 @@
 """What the API server counts about itself: requests, how long they took, objects kept; and its process.
 
-Called by `app` for every request and by `pages` for `/metrics`. Names and labels are upstream's, so that dashboards made
-for kube-apiserver find what they look for. A request costs a lookup and two additions; label values are those of what is
-served, whatever clients ask for, so that the number of series is bounded.
+Called by `app` for every request and by `pages` for `/metrics`. Names and labels are upstream's, so that dashboards
+made for kube-apiserver find what they look for. A request costs a lookup and two additions; label values are those of
+what is served, whatever clients ask for, so that the number of series is bounded.
 
 Source: the metrics that kube-apiserver documents as stable. Differs: only the few that matter on one machine.
 """

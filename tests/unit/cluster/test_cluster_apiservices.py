@@ -1,0 +1,108 @@
+"""The API server's own list of what it serves."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podscaler.api import catalog, group_priorities
+from podscaler.api.kinds import apiservice
+from podscaler.controlplane.cluster.apiservices import MANAGED, RESOURCE, ApiServices
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.store import open_store, run_inline
+from podscaler.errors import StatusError
+from podscaler.testing import VirtualClock
+
+BUILT_IN = (("", "v1"), ("autoscaling", "v2"), ("apiregistration.k8s.io", "v1"))
+
+
+@pytest.fixture
+async def registry(tmp_path: Path) -> AsyncIterator[LocalRegistry]:
+    """An empty registry of all kinds."""
+    store = await open_store(tmp_path, VirtualClock(), run=run_inline)
+    yield LocalRegistry(Objects(store, [each for each in catalog.RESOURCES if each.stored]))
+    await store.close()
+
+
+async def _sync_all(registry: LocalRegistry) -> ApiServices:
+    services = ApiServices(registry, BUILT_IN, has_definitions=False)
+    for key in sorted(services.prime()):
+        await services.sync(key)
+    return services
+
+
+async def test_built_in_groups_are_registered(registry: LocalRegistry) -> None:
+    """Each group and version but that of the list itself, available at once, with upstream's priorities."""
+    await _sync_all(registry)
+    found = {each["metadata"]["name"]: each for each in registry.list(RESOURCE)}
+    assert found.keys() == {"v1.", "v2.autoscaling"}
+    scaling = found["v2.autoscaling"]
+    assert scaling["metadata"]["labels"] == {MANAGED: "onstart"}
+    assert (scaling["spec"]["groupPriorityMinimum"], scaling["spec"]["versionPriority"]) == (17_500, 30)
+    assert scaling["status"]["conditions"][0]["reason"] == "Local"
+
+
+async def test_what_is_no_longer_served_goes(registry: LocalRegistry) -> None:
+    """A registration of an earlier run is removed when nothing serves it; one that a user made is left alone."""
+    await registry.create(RESOURCE, _service("v1.gone.example.com", {MANAGED: "true"}))
+    await registry.create(RESOURCE, _service("v1.own.example.com", {}))
+    await _sync_all(registry)
+    assert registry.find(RESOURCE, "", "v1.gone.example.com") is None
+    assert registry.find(RESOURCE, "", "v1.own.example.com") is not None
+
+
+async def test_what_is_deleted_comes_back_with_the_next_start(registry: LocalRegistry) -> None:
+    """Built-in ones are made once a start, as upstream does."""
+    services = await _sync_all(registry)
+    await registry.delete(RESOURCE, "", "v2.autoscaling")
+    await services.sync("v2.autoscaling")
+    assert registry.find(RESOURCE, "", "v2.autoscaling") is None
+    await _sync_all(registry)
+    assert registry.find(RESOURCE, "", "v2.autoscaling") is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        pytest.param({"version": "v2"}, "must be `spec.version", id="another name"),
+        pytest.param({"group": "Own"}, "spec.group: Invalid value", id="a group that is no domain"),
+        pytest.param({"version": "1"}, "spec.version: Invalid value", id="a version that is no label"),
+        pytest.param({"groupPriorityMinimum": 0}, "must be positive and less than 20000", id="no priority"),
+        pytest.param({"versionPriority": 1001}, "must be positive and less than 1000", id="too much priority"),
+        pytest.param({"service": {"name": "s", "namespace": "n"}}, "hands nothing on to a Service", id="a Service"),
+        pytest.param({"caBundle": "MQ=="}, "may not have a caBundle", id="certificates"),
+        pytest.param({"insecureSkipTLSVerify": True}, "may not have insecureSkipTLSVerify", id="no verification"),
+    ],
+)
+async def test_faults(registry: LocalRegistry, spec: dict[str, Any], fault: str) -> None:
+    """An APIService is checked as upstream does, and may only be local."""
+    service = _service("v1.own.example.com", {})
+    with pytest.raises(StatusError, match=fault) as refused:
+        await registry.create(RESOURCE, {**service, "spec": {**service["spec"], **spec}})
+    assert refused.value.code == 422
+
+
+def test_the_table() -> None:
+    """kubectl shows who serves, and whether it can be reached, with the reason where not."""
+    service = _service("v1.own.example.com", {})
+    condition = {"type": "Available", "status": "False", "reason": "Why"}
+    assert apiservice.RESOURCE.printer.row({**service, "status": {"conditions": [condition]}}, 0)[1:3] == [
+        "Local",
+        "False (Why)",
+    ]
+    assert apiservice.RESOURCE.printer.row(service, 0)[2] == "Unknown"
+
+
+def test_own_groups_come_before_custom_ones_and_those_before_metrics() -> None:
+    """The order in which clients look for a plural that several groups have."""
+    order = ("apiregistration.k8s.io", "apps", "autoscaling", "coordination.k8s.io", "example.com", "metrics.k8s.io")
+    priorities = [group_priorities.of_version(group, "v1").group for group in order]
+    assert priorities == sorted(priorities, reverse=True)
+
+
+def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    version, _, group = name.partition(".")
+    spec = {"group": group, "version": version, "groupPriorityMinimum": 5, "versionPriority": 5}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
