@@ -1,7 +1,7 @@
 """Writes the generated files of deploy/kustomize from the Helm chart, which is the one source of the manifests.
 
-Called by `make manifests` (`python tools/kustomize_base.py [FOLDER]`); a test repeats it and compares. The comments of the
-chart's templates stay: they say why each permission is needed. What only Helm uses (its labels) is left out.
+Called by `make manifests` (`python tools/kustomize_base.py [FOLDER]`); a test repeats it and compares. The comments of
+the chart's templates stay: they say why each permission is needed. What only Helm uses (its labels) is left out.
 
 Exit status 0 when everything is written, 2 where `make assets` has not built helm.
 """

@@ -1,0 +1,143 @@
+"""The Helm chart renders what its values say and refuses what they cannot mean; kustomize's files come from it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import kustomize_base
+import pytest
+import yaml
+
+from real_programs import real_program
+from shipped_manifests import CHART, KUSTOMIZE, Grant, container, grants, helm_template, of_kind, run_helm
+
+DIGEST = f"sha256:{'0' * 64}"
+
+
+def test_the_chart_passes_helms_own_lint() -> None:
+    """Warnings count."""
+    done = run_helm("lint", "--strict", str(CHART))
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_files_for_kustomize_are_those_that_the_chart_makes() -> None:
+    """`make manifests` would change nothing."""
+    made = kustomize_base.generated(real_program("helm"))
+    assert {name: (KUSTOMIZE / name).read_text() for name in made} == made
+
+
+def test_the_default_is_two_controllers_of_which_one_leads() -> None:
+    """With a disruption budget; monitoring and network policies are for those who ask."""
+    objects = helm_template()
+    assert of_kind(objects, "Deployment")["spec"]["replicas"] == 2
+    assert sorted(obj["kind"] for obj in objects) == [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Deployment",
+        "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        pytest.param({"repository": "r.io/p"}, "r.io/p:0.1.0", id="the chart's version"),
+        pytest.param({"repository": "r.io/p", "tag": "x"}, "r.io/p:x", id="a tag"),
+        pytest.param({"repository": "r.io/p", "tag": "x", "digest": DIGEST}, f"r.io/p@{DIGEST}", id="a digest wins"),
+    ],
+)
+def test_the_image(values: dict[str, str], image: str) -> None:
+    """Repository with tag or digest."""
+    assert container(helm_template(values={"image": values}))["image"] == image
+
+
+@pytest.mark.parametrize(
+    ("values", "arguments"),
+    [
+        pytest.param({"flags": {"feature-gates": "A=true,B=false"}}, {"--feature-gates=A=true,B=false"}, id="text"),
+        pytest.param({"flags": {"kube-api-qps": 20}}, {"--kube-api-qps=20"}, id="a number"),
+        pytest.param({"flags": {"x-tolerance": 0.05}}, {"--x-tolerance=0.05"}, id="a fraction"),
+        pytest.param({"shards": 4}, {"--shards=4"}, id="shares"),
+        pytest.param({"history": "memory"}, {"--history=memory"}, id="histories forgotten"),
+        pytest.param({"podAutoscalers": False}, {"--autoscaler-kinds=hpa"}, id="the built-in kind alone"),
+        pytest.param({"extraArgs": ["-v", "--react-to-changes"]}, {"-v", "--react-to-changes"}, id="more flags"),
+        pytest.param({"logFormat": "text"}, {"--log-format=text"}, id="logs for people"),
+    ],
+)
+def test_values_become_flags(values: dict[str, Any], arguments: set[str]) -> None:
+    """Each exactly once."""
+    found = container(helm_template(values={"controller": values}))["args"]
+    assert arguments <= set(found)
+    assert len(found) == len({argument.partition("=")[0] for argument in found})
+
+
+def test_traces_have_an_endpoint_or_no_flag() -> None:
+    """Off by default."""
+    assert "--otlp-endpoint" not in " ".join(container(helm_template())["args"])
+    traced = helm_template("--set=tracing.otlpEndpoint=http://collector:4318")
+    assert "--otlp-endpoint=http://collector:4318" in container(traced)["args"]
+
+
+def test_permissions_follow_the_values() -> None:
+    """What is switched off needs no right, and scaling can be limited to the groups that are wanted."""
+    objects = helm_template(
+        values={"controller": {"podAutoscalers": False, "history": "memory"}, "rbac": {"scalableGroups": ["", "apps"]}}
+    )
+    wide = set(grants(of_kind(objects, "ClusterRole")["rules"]))
+    assert {grant.group for grant in wide if grant.resource == "*/scale"} == {"", "apps"}
+    assert "podscaler.dev" not in {grant.group for grant in wide}
+    assert set(grants(of_kind(objects, "Role")["rules"])) == {
+        Grant("create", "coordination.k8s.io", "leases"),
+        Grant("get", "coordination.k8s.io", "leases", "podscaler-controller"),
+        Grant("update", "coordination.k8s.io", "leases", "podscaler-controller"),
+    }
+
+
+def test_somebody_elses_service_account_is_used_and_not_made() -> None:
+    """The roles are bound to it."""
+    objects = helm_template("--set=serviceAccount.create=false,serviceAccount.name=mine")
+    assert "ServiceAccount" not in {obj["kind"] for obj in objects}
+    assert of_kind(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    assert {of_kind(objects, kind)["subjects"][0]["name"] for kind in ("ClusterRoleBinding", "RoleBinding")} == {"mine"}
+
+
+def test_everything_optional_can_be_switched_off() -> None:
+    """A Deployment with nothing else."""
+    off = ["serviceAccount.create", "rbac.create", "metrics.service", "podDisruptionBudget.enabled"]
+    settings = ",".join(f"{name}=false" for name in off)
+    objects = helm_template(f"--set={settings},priorityClassName=", "--set-json=topologySpreadConstraints=[]")
+    assert [obj["kind"] for obj in objects] == ["Deployment"]
+    assert "priorityClassName" not in objects[0]["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        pytest.param("replica=2", "additional properties 'replica' not allowed", id="a name that is not known"),
+        pytest.param("metrics.port=80", "/metrics/port", id="a port that only root may have"),
+        pytest.param("image.digest=latest", "/image/digest", id="a digest that is none"),
+        pytest.param("controller.history=disk", "/controller/history", id="a place that is not known"),
+        pytest.param("controller.shards=-1", "/controller/shards", id="fewer than no shares"),
+        pytest.param("rbac.scalableGroups=null", "scalableGroups", id="no group"),
+        pytest.param("tracing.otlpEndpoint=collector:4318", "/tracing/otlpEndpoint", id="no URL"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(setting: str, said: str) -> None:
+    """Before anything reaches the cluster."""
+    done = run_helm("template", "podscaler", str(CHART), f"--set={setting}")
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+def test_a_chart_of_charts_may_hold_it(tmp_path: Path) -> None:
+    """`global` values of a parent do not offend the schema."""
+    shutil.copytree(CHART, tmp_path / "parent" / "charts" / "podscaler")
+    (tmp_path / "parent" / "Chart.yaml").write_text("apiVersion: v2\nname: parent\nversion: 1.0.0\n")
+    done = run_helm("template", "x", str(tmp_path / "parent"), "--set=global.team=a,podscaler.replicas=1")
+    assert done.returncode == 0, done.stderr
+    objects = [obj for obj in yaml.safe_load_all(done.stdout) if obj]
+    assert of_kind(objects, "Deployment")["metadata"]["name"] == "x-podscaler"

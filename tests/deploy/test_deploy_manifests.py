@@ -1,0 +1,170 @@
+"""The manifests of deploy/kustomize hold together with the program, the image and the control plane's own roles."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+import shipped_manifests as shipped
+from podscaler.cli.main import cli
+from podscaler.controller import permissions
+from podscaler.controlplane.access import bootstrap_roles
+from shipped_manifests import Grant, container, grants, of_kind, read
+
+RBAC = read("base", "rbac.yaml")
+DEPLOYMENT = read("base", "deployment.yaml")
+POD = of_kind(DEPLOYMENT, "Deployment")["spec"]["template"]["spec"]
+PODSCALER_GROUP = "podscaler.dev"
+
+
+def granted(kind: str) -> set[Grant]:
+    """What the only role of the kind allows."""
+    return set(grants(of_kind(RBAC, kind)["rules"]))
+
+
+def bootstrapped(lines: tuple[str, ...]) -> set[Grant]:
+    """What the control plane's own roles allow, read from their short form."""
+    found = set()
+    for line in lines:
+        verbs, groups, resources, *names = (part.strip().split(",") for part in line.split("|"))
+        rule = {"apiGroups": groups, "resources": resources, "verbs": verbs}
+        found |= set(grants([rule | ({"resourceNames": names[0]} if names else {})]))
+    return found
+
+
+def test_the_cluster_role_is_the_built_in_controllers_and_what_following_workloads_needs() -> None:
+    """The autoscaler of `up` has the same rights, apart from PodAutoscalers; the built-in one has all but the last."""
+    built_in = bootstrapped(bootstrap_roles.CONTROLLERS["horizontal-pod-autoscaler"])
+    ours = bootstrapped(bootstrap_roles.CLUSTER_ROLES[bootstrap_roles.AUTOSCALER])
+    assert {grant for grant in granted("ClusterRole") if grant.group != PODSCALER_GROUP} == built_in | ours
+
+
+def test_histories_are_the_config_maps_that_up_lets_its_autoscaler_keep() -> None:
+    """The same names in both."""
+    ours = bootstrapped(bootstrap_roles.ROLES["kube-system", bootstrap_roles.AUTOSCALER])
+    config_maps = {grant for grant in granted("Role") if grant.resource == "configmaps"}
+    assert {grant.name for grant in config_maps} == {grant.name for grant in ours}
+
+
+def test_nothing_may_be_read_from_all_secrets_and_config_maps() -> None:
+    """ConfigMaps and Leases only of the controller's namespace, by name; secrets, nodes, writes of pods not at all."""
+    assert {grant.resource for grant in granted("ClusterRole") if grant.group == ""} == {
+        "pods",
+        "events",
+        "replicationcontrollers",
+    }
+    unnamed = {grant.verb for grant in granted("Role") if not grant.name}
+    assert unnamed == {"create"}
+
+
+def test_what_the_controller_asks_for_at_its_start_is_granted() -> None:
+    """No line in the log about a missing permission."""
+    needed = [*permissions.NEEDED, *permissions.of_histories(shipped.NAMESPACE)]
+    held = granted("ClusterRole") | granted("Role")
+    missing = [
+        permission
+        for permission in needed
+        if not any(
+            grant.covers(Grant(permission.verb, permission.group, permission.shown, grant.name)) for grant in held
+        )
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", ["base/rbac.yaml", "overlays/sharded/rbac.yaml"])
+def test_each_rule_says_why(path: str) -> None:
+    """Above each rule stands a comment, or a rule of the same comment."""
+    lines = (shipped.KUSTOMIZE / path).read_text().splitlines()
+    silent = []
+    for number, line in enumerate(lines):
+        if line.startswith("  - apiGroups:"):
+            above = next(each for each in reversed(lines[:number]) if not re.match(r"    (  )?\S|      - ", each))
+            if not above.startswith(("  # ", "  - apiGroups:")):
+                silent.append(number)
+    assert silent == []
+
+
+def test_each_flag_is_one_that_the_controller_has() -> None:
+    """A rename in the program fails here, not in somebody's cluster."""
+    controller = cli.get_command(click.Context(cli), "controller")
+    assert controller is not None
+    known = {option for parameter in controller.params for option in parameter.opts}
+    used = {argument.partition("=")[0] for argument in container(DEPLOYMENT)["args"][1:]}
+    assert used - known == set()
+
+
+def test_pods_meet_the_restricted_standard() -> None:
+    """No root, no privileges, nothing written to the image's file system; the namespace enforces it."""
+    assert POD["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container(DEPLOYMENT)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    (namespace,) = read("base", "namespace.yaml")
+    assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+    assert {"volumes", "hostNetwork", "hostPID", "hostIPC"} & set(POD) == set()
+
+
+def test_the_user_is_the_images() -> None:
+    """The number in the manifest is that of the Dockerfile."""
+    (user,) = re.findall(r"^USER (\S+)$", (shipped.DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    context = POD["securityContext"]
+    assert user == f"{context['runAsUser']}:{context['runAsGroup']}"
+
+
+def test_probes_ask_where_the_controller_answers() -> None:
+    """/healthz and /readyz, on the port of the bind address."""
+    main = container(DEPLOYMENT)
+    (port,) = main["ports"]
+    assert f"--metrics-bind-address=0.0.0.0:{port['containerPort']}" in main["args"]
+    asked = {probe: main[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")}
+    assert asked == {
+        "livenessProbe": {"path": "/healthz", "port": "metrics"},
+        "readinessProbe": {"path": "/readyz", "port": "metrics"},
+    }
+
+
+def overlay(name: str) -> list[dict[str, Any]]:
+    """The objects of an overlay."""
+    return [obj for obj in yaml.safe_load_all(shipped.kustomized(shipped.KUSTOMIZE / name)) if obj]
+
+
+def test_the_overlay_for_high_availability_has_two_controllers_that_no_drain_takes_both() -> None:
+    """Two replicas, one of which may be unavailable."""
+    objects = overlay("overlays/high-availability")
+    assert of_kind(objects, "Deployment")["spec"]["replicas"] == 2
+    assert of_kind(objects, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+
+
+def test_the_sharded_overlay_may_use_the_leases_of_its_shares() -> None:
+    """As many Leases as `--shards` says, and the base's permissions besides."""
+    objects = overlay("overlays/sharded")
+    (flag,) = [each for each in container(objects)["args"] if each.startswith("--shards=")]
+    rules = of_kind(objects, "Role")["rules"]
+    leases = {grant.name for grant in grants(rules) if grant.resource == "leases" and grant.name}
+    assert len([name for name in leases if "-shard-" in name]) == int(flag.removeprefix("--shards="))
+    assert granted("Role") <= set(grants(rules))
+
+
+def test_another_namespace_is_one_line_in_an_overlay_of_ones_own(tmp_path: Path) -> None:
+    """No manifest holds on to the namespace: subjects follow, and the flags take the pod's own."""
+    places = ("base", "components/network-policy", "components/service-monitor")
+    base, *components = (os.path.relpath(shipped.KUSTOMIZE / place, tmp_path) for place in places)
+    (tmp_path / "kustomization.yaml").write_text(
+        f"namespace: scaling\nresources: [{base}]\ncomponents: [{', '.join(components)}]\n"
+    )
+    text = shipped.kustomized(tmp_path)
+    assert shipped.NAMESPACE not in text
+    assert "--history-namespace=$(POD_NAMESPACE)" in text
+    assert "kind: NetworkPolicy" in text
+    assert "kind: ServiceMonitor" in text
