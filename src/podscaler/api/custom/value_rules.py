@@ -4,8 +4,8 @@ Called by `validation` for every node. Each function returns the faults of one v
 
 Source: kube-openapi's validator (documented behaviour); its order and its quirks: a text that is too long is not
 matched against the pattern, a format changes what a wrong type is called.
-Differs: patterns are Python's regular expressions, which read RE2's syntax except for its character classes
-(`[[:alpha:]]`, `\\pL`) and flags in the middle.
+Differs: patterns are Python's regular expressions, which read RE2's syntax except for Unicode classes (`\\pL`) and
+flags in the middle; what they cannot read for that reason matches everything.
 """
 
 import json
@@ -132,20 +132,44 @@ def number_text(number: float) -> str:
 def compiled(pattern: str) -> re.Pattern[str] | None:
     """The pattern, None where it cannot be read."""
     try:
-        return re.compile(pattern.replace(r"\z", r"\Z"))
+        return re.compile(_translated(pattern))
     except re.error:
         return None
+
+
+def is_foreign(pattern: str) -> bool:
+    """Whether a pattern uses what RE2 has and Python has not: it is kept, and not matched."""
+    return r"\p" in pattern.lower() or "(?" in pattern[1:]
+
+
+def _translated(pattern: str) -> str:
+    text = pattern.replace(r"\z", r"\Z")
+    for name, characters in _CLASSES.items():
+        text = text.replace(f"[:{name}:]", characters)
+    return text
 
 
 def pattern_fault(pattern: str) -> str:
     """Why a pattern cannot be read, much as Go words it."""
     try:
-        re.compile(pattern)
+        re.compile(_translated(pattern))
     except re.error as error:
         text = _GO_WORDS.get(error.msg, error.msg)
         return f"error parsing regexp: {text}: `{pattern}`"
     return ""
 
+
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": r"\t\n\v\f\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The named classes of RE2, as they stand in brackets."""
 
 _GO_WORDS = {
     "missing ), unterminated subpattern": "missing closing )",

@@ -152,7 +152,7 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    if pattern and value_rules.compiled(pattern) is None:
+    if pattern and value_rules.compiled(pattern) is None and not value_rules.is_foreign(pattern):
         text = f"must be a valid regular expression, but isn't: {value_rules.pattern_fault(pattern)}"
         found.append(invalid(f"{path}.pattern", pattern, text))
     if isinstance(schema.get("items"), list):
