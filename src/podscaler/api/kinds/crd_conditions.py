@@ -132,4 +132,3 @@ def _set(crd: Object, kind: str, fact: tuple[str, str, str], now: str) -> None:
         kept["conditions"] = [*conditions, new]
     else:
         kept["conditions"] = [new if one is before else one for one in conditions]
-
