@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from podscaler.cli import log_output, recording, standing_in
+from podscaler.cli import log_output, recording, standing_in, tracing
 from podscaler.cli import settings as flags
 from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
 from podscaler.clock import SystemClock
-from podscaler.controller import garbage, permissions, reaching, syncing
+from podscaler.controller import garbage, permissions, reaching
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
     default="",
     help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
 )
+@tracing.tracing_option
 @log_output.log_options
 @recording.record_options
 @flags.controller_options
@@ -47,9 +48,11 @@ def command(*, metrics_bind_address: str, log_format: str, verbose: int, **optio
     address = parse_address(metrics_bind_address) if metrics_bind_address else None
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
-    log_output.configure(log_format, verbose, fields=syncing.log_fields)
+    endpoint = options["otlp_endpoint"]
+    log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
+    file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(connection, settings, address, recording.record_file(options, settings)))
+        runner.run(run(connection, settings, address, file, otlp_endpoint=endpoint))
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -70,7 +73,12 @@ def loop_factory() -> Any:
 
 
 async def run(
-    connection: Connection, settings: Settings, address: tuple[str, int] | None, file: RecordFile | None = None
+    connection: Connection,
+    settings: Settings,
+    address: tuple[str, int] | None,
+    file: RecordFile | None = None,
+    *,
+    otlp_endpoint: str = "",
 ) -> None:
     """Work until a signal comes.
 
@@ -84,6 +92,8 @@ async def run(
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
         controller = Controller(client, settings, clock, recording=kept)
+        if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
+            traces.look_on(client, controller)
         endpoints = Endpoints(controller.telemetry, controller.unready)
         stack.push_async_callback(endpoints.stop)
         if address is not None:

@@ -16,7 +16,7 @@ own back-off decides), and limits itself to 20 requests a second unless told oth
 
 import logging
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from podscaler.clock import Clock
@@ -73,6 +73,10 @@ class Client:
     def server(self) -> str:
         """Where requests go, for messages."""
         return self._transport.server
+
+    def look_on(self, around: Callable[[Transport], Transport]) -> None:
+        """Have every request pass through what `around` makes of the transport; call it before the first."""
+        self._transport = around(self._transport)
 
     async def get(self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S) -> bytes:
         """The body of the answer. Raises StatusError."""

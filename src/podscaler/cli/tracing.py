@@ -1,0 +1,132 @@
+"""`--otlp-endpoint`: traces of syncs, sent to an OpenTelemetry collector.
+
+`podscaler controller` puts `tracing_option` on itself. Without the flag nothing of OpenTelemetry is imported, and a
+sync is what it is without traces; the packages come with the extra `tracing`. Spans are sent by a thread of the
+exporter's, and dropped where it cannot keep up: traces never hold up syncs. Further settings (headers, sampling,
+attributes) are OpenTelemetry's own environment variables, `OTEL_...`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from podscaler import __version__
+from podscaler.controller import syncing
+from podscaler.controller.loop import Controller
+from podscaler.errors import UsageError
+from podscaler.kube.client import Client
+
+if TYPE_CHECKING:  # see the module: only who wants traces needs the packages
+    from opentelemetry.sdk.trace import TracerProvider
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLAG = "--otlp-endpoint"
+PATH = "/v1/traces"
+FLUSH_TIMEOUT_S = 3.0
+
+
+def tracing_option(command: F) -> F:
+    """`command` with the flag `otlp_endpoint`."""
+    option = click.option(
+        FLAG,
+        metavar="URL",
+        default="",
+        help="send traces of syncs there (OpenTelemetry over HTTP, as http://localhost:4318); default: nowhere",
+    )
+    return option(command)
+
+
+class Traces:
+    """Makes the spans of a controller.
+
+    Args:
+        provider: where spans go.
+    """
+
+    def __init__(self, provider: "TracerProvider") -> None:
+        self.tracer = provider.get_tracer("podscaler", __version__)
+
+    def look_on(self, client: Client, controller: Controller) -> None:
+        """Trace the syncs of a controller that has not begun, and what they ask its client for."""
+        from podscaler.controller.traced_syncs import TracedSyncs
+        from podscaler.kube.traced_transport import TracedTransport
+
+        client.look_on(lambda transport: TracedTransport(transport, self.tracer))
+        controller.look_on(lambda reconciler: TracedSyncs(reconciler, self.tracer))
+
+
+@asynccontextmanager
+async def open_traces(endpoint: str) -> AsyncIterator[Traces | None]:
+    """Traces that are sent until the end, which waits a little for the last ones; None without an endpoint.
+
+    Raises:
+        UsageError: it is not a URL, or the packages are not installed.
+    """
+    if not endpoint:
+        yield None
+        return
+    provider = await asyncio.to_thread(_provider, traces_url(endpoint))
+    try:
+        yield Traces(provider)
+    finally:
+        await asyncio.to_thread(provider.force_flush, round(FLUSH_TIMEOUT_S * 1000))
+        await asyncio.to_thread(provider.shutdown)
+
+
+def traces_url(endpoint: str) -> str:
+    """Where spans are posted: the endpoint with OTLP's path, unless it has it already. Raises UsageError."""
+    try:
+        parts = urlsplit(endpoint)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise UsageError(f'{FLAG} "{endpoint}" is not a URL like http://localhost:4318')
+    base = endpoint.rstrip("/")
+    return base if base.endswith(PATH) else base + PATH
+
+
+def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
+    """What gives a log record the fields of the running sync; with an endpoint, those of its trace too.
+
+    Raises:
+        UsageError: the packages are not installed.
+    """
+    if not endpoint:
+        return syncing.log_fields
+    try:
+        from opentelemetry import trace
+    except ImportError as error:
+        raise _not_installed(error) from error
+
+    def fields() -> dict[str, str]:
+        context = trace.get_current_span().get_span_context()
+        if not context.is_valid:
+            return syncing.log_fields()
+        found = {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
+        return syncing.log_fields() | found
+
+    return fields
+
+
+def _not_installed(error: ImportError) -> UsageError:
+    return UsageError(f"{FLAG} needs OpenTelemetry, of which {error.name} is missing: pip install 'podscaler[tracing]'")
+
+
+def _provider(url: str) -> "TracerProvider":
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise _not_installed(error) from error
+    resource = Resource.create({"service.name": "podscaler", "service.version": __version__})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
+    return provider
