@@ -12,9 +12,11 @@ COMMANDS = {
     "completion": ("podscaler.cli.completion", "what a shell has to read to complete commands and flags"),
     "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
     "convert": ("podscaler.cli.convert", "autoscalers between all versions of their API"),
+    "crd": ("podscaler.cli.crd", "the definition of PodAutoscaler, the custom resource"),
     "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
     "explain": ("podscaler.cli.explain", "why an autoscaler has, or had, this many replicas"),
     "lint": ("podscaler.cli.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
+    "migrate": ("podscaler.cli.migrate", "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round"),
     "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),
     "up": ("podscaler.cli.up", "a whole control plane on this machine, with real processes as pods"),
 }

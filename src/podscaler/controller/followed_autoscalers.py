@@ -6,6 +6,7 @@ The loop runs the watches and takes objects from here, by the keys of `controlle
    and they are what iterating gives.
 2. Where PodAutoscalers are looked after, HorizontalPodAutoscalers are followed in any case: one that scales the same
    target, or hands it over, matters.
+3. PodAutoscalers whose definition is not there hold up nothing else; they are looked after once it is.
 """
 
 import asyncio
@@ -21,6 +22,10 @@ from podscaler.controller.settings import Settings
 from podscaler.kube.cache import Cache, Handler, Key
 from podscaler.kube.client import Client
 from podscaler.kube.watch import Reflector
+
+LOOK_PERIOD_S = 0.05
+NOT_SERVED = "the server could not find the requested resource"
+"""How API servers answer for a kind that they do not serve."""
 
 Reference = tuple[str, str, str, str]
 """A target: namespace, group, kind, name."""
@@ -47,6 +52,7 @@ class FollowedAutoscalers:
         others: OtherControllers | None = None,
     ) -> None:
         self._own = settings.kinds
+        self._clock = clock
         self._others = others
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
         self._watches: dict[AutoscalerKind, Reflector[Autoscaler]] = {}
@@ -101,14 +107,17 @@ class FollowedAutoscalers:
         """What is not listed yet, one sentence each."""
         return [
             f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}"
-            for kind, cache in self._caches.items()
-            if not cache.synced
+            for kind in self._caches
+            if not self._is_known(kind)
         ]
 
     async def wait_synced(self) -> None:
         """Return once all are known."""
-        for cache in self._caches.values():
-            await cache.wait_synced()
+        for kind, cache in self._caches.items():
+            if kind is HPA or len(self._own) == 1:
+                await cache.wait_synced()
+            while not self._is_known(kind):
+                await self._clock.sleep(LOOK_PERIOD_S)
         if self._others is not None:
             self._others.listed()
 
@@ -117,6 +126,11 @@ class FollowedAutoscalers:
         async with asyncio.TaskGroup() as group:
             for kind, watch in self._watches.items():
                 group.create_task(watch.run(), name=f"the watch of {kind.plural}")
+
+    def _is_known(self, kind: AutoscalerKind) -> bool:
+        """Whether all of a kind are listed; one whose definition is missing holds up no other."""
+        is_absent = NOT_SERVED in self._watches[kind].last_error and len(self._own) > 1
+        return self._caches[kind].synced or (kind is POD_AUTOSCALER and is_absent)
 
     def _hpa_uid(self, key: Key) -> str | None:
         found = self._caches[HPA].find(key)

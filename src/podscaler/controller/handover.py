@@ -1,7 +1,7 @@
 """An autoscaler that takes another's place, and what both say of it until it has: annotations.
 
-`podscaler migrate` writes them; the controller obeys. A PodAutoscaler waits, which means that nothing at all is done
-about it, while
+`podscaler migrate` writes them; the controller obeys. A PodAutoscaler waits, which means that nothing is done about it
+but to say so in an event, while
 
 * it is marked MIGRATING_TO: its HorizontalPodAutoscaler is about to begin, or
 * the HorizontalPodAutoscaler that it was made from (MIGRATED_FROM) is still there.
@@ -10,7 +10,7 @@ HISTORY is what an earlier controller remembered, for the first sync of the new 
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from podscaler.api.meta import ObjectMeta
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 MIGRATING_TO = "podscaler.dev/migrating-to"
 MIGRATED_FROM = "podscaler.dev/migrated-from"
 HISTORY = "podscaler.dev/history"
+WAITING = "WaitingForHandover"
+"""The reason of the event by which a controller tells that it follows a PodAutoscaler that waits."""
 
 
 class Origin(NamedTuple):
@@ -54,6 +56,13 @@ def waits(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
         return True
     origin = find_origin(meta)
     return origin is not None and origin.kind == "hpa" and find_hpa_uid((meta.namespace, origin.name)) == origin.uid
+
+
+def said_of(annotations: Mapping[str, str]) -> str:
+    """The message of that event, by what the PodAutoscaler waits for."""
+    if MIGRATING_TO in annotations:
+        return f"no longer looked after: it becomes a {annotations[MIGRATING_TO]}"
+    return f"waits until {annotations.get(MIGRATED_FROM, 'another')} is gone"
 
 
 def find_history(meta: ObjectMeta, now_ns: int) -> Found | None:

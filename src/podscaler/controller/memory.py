@@ -39,6 +39,7 @@ class Memory:
         self._rivals: dict[Key, frozenset[Key]] = {}
         self._stood_at: dict[Key, int] = {}
         self._wishes: dict[Key, int | None] = {}
+        self._waiting: set[Key] = set()
         self._errors: dict[Key, str] = {}
         self.versions = ConsistencyStore()
 
@@ -56,8 +57,19 @@ class Memory:
         self._reported_s.pop(key, None)
         self._stood_at.pop(key, None)
         self._wishes.pop(key, None)
+        self._waiting.discard(key)
         self.keep_rivals(key, (), selectors.NOTHING)
         self.versions.forget(key, uid)
+
+    @property
+    def registered(self) -> frozenset[Key]:
+        """The autoscalers that are there."""
+        return frozenset(self._registered)
+
+    @property
+    def known(self) -> frozenset[Key]:
+        """Those that are there, and those that a sync has yet to find gone."""
+        return frozenset(self._registered | self._histories.keys() | self._recalled | self._errors.keys())
 
     def is_registered(self, key: Key) -> bool:
         """Whether the watch says that the autoscaler is there."""
@@ -104,9 +116,20 @@ class Memory:
         return self._targets.get(key)
 
     def withdraw(self, key: Key) -> None:
-        """The autoscaler waits: its target is another's for now."""
+        """The autoscaler's target is not looked after here for now."""
         self._selectors.forget("/".join(key))
         self._targets.pop(key, None)
+
+    def wait(self, key: Key) -> bool:
+        """The autoscaler waits, since its target is another's for now; whether that is news."""
+        self.withdraw(key)
+        is_news = key not in self._waiting
+        self._waiting.add(key)
+        return is_news
+
+    def go_on(self, key: Key) -> None:
+        """The autoscaler does not wait (any more)."""
+        self._waiting.discard(key)
 
     def keep_rivals(self, key: Key, rivals: Iterable[Key], selector: Selector) -> None:
         """Autoscalers that nobody here looks after scale the target of this one, which has the selector."""
@@ -172,3 +195,8 @@ class Memory:
         self._left_with.pop(key, None)
         self._errors.pop(key, None)
         self.versions.forget(key)
+
+    def lay_down(self, key: Key) -> None:
+        """Another process looks after the autoscaler from now on: only that it is there is remembered."""
+        self.forget(key)
+        self._let_go(key)

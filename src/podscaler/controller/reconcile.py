@@ -169,7 +169,7 @@ class Reconciler:
 
     async def _report(self, autoscaler: Autoscaler, decision: Decision) -> tuple[Decision, StatusError | None]:
         """Events, gauge and status; the decision as it turned out, and why the status was not written."""
-        subject = _subject(autoscaler)
+        subject = subject_of(autoscaler)
         self._record(subject, decision, follows_status=False)
         if decision.reached_end:
             self._around.telemetry.desired(autoscaler.key, decision.status.desired_replicas)
@@ -222,6 +222,7 @@ class Reconciler:
             )
 
 
-def _subject(autoscaler: Autoscaler) -> Subject:
+def subject_of(autoscaler: Autoscaler) -> Subject:
+    """What events about the autoscaler are about."""
     meta = autoscaler.metadata
     return Subject(meta.namespace, meta.name, meta.uid, meta.resource_version, autoscaler.kind)

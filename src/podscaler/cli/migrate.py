@@ -1,0 +1,75 @@
+"""`podscaler migrate`: a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round."""
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+
+from podscaler import __version__
+from podscaler.cli.cluster_connection import Connection, parse_connection
+from podscaler.cli.settings import DURATION, NAMESPACE
+from podscaler.clock import NANOSECONDS, SystemClock
+from podscaler.controller import history_maps
+from podscaler.controller.autoscaler_kinds import HPA, KINDS, POD_AUTOSCALER
+from podscaler.controller.migrating import Migrator, Terms
+from podscaler.errors import StatusError, UsageError
+
+USER_AGENT = f"podscaler/{__version__} ({sys.platform}) migrate"
+NAMES = {name: kind for kind in KINDS for name in (kind.flag, kind.word, kind.plural)} | {"pa": POD_AUTOSCALER}
+
+
+@click.command(epilog="Example: podscaler migrate hpa web -n shop")
+@click.argument("kind", type=click.Choice(sorted(NAMES)), metavar="hpa|podautoscaler")
+@click.argument("name", required=False)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="default: the context's")
+@click.option("-A", "--all-namespaces", is_flag=True, help="with --all: those of every namespace")
+@click.option("--all", "is_all", is_flag=True, help="all of the namespace, one after the other")
+@click.option("--dry-run", is_flag=True, help="tell what would be done")
+@click.option(
+    "--timeout",
+    type=DURATION,
+    default="30s",
+    show_default=True,
+    help="how long to wait for the controller of PodAutoscalers to say that it is ready; 0: do not wait",
+)
+@click.option("--history-namespace", type=NAMESPACE, default=history_maps.NAMESPACE, show_default=True)
+@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
+@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+def command(*, kind: str, name: str | None, namespace: str | None, all_namespaces: bool, **options: Any) -> None:
+    """A HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round.
+
+    The first argument is what it is now. Labels, annotations, owners, status and history are carried over; the first is
+    deleted when the other is being looked after. A migration that was cut off goes on when it is repeated.
+    """
+    if options["is_all"] == (name is not None):
+        raise UsageError("give the NAME of an autoscaler, or --all")
+    if all_namespaces and not options["is_all"]:
+        raise UsageError("--all-namespaces needs --all")
+    source = NAMES[kind]
+    terms = Terms(
+        source=source,
+        target=POD_AUTOSCALER if source is HPA else HPA,
+        is_dry_run=options["dry_run"],
+        ready_timeout_s=options["timeout"] / NANOSECONDS,
+        history_namespace=options["history_namespace"],
+    )
+    connection = parse_connection(kubeconfig=options["kubeconfig"], context=options["context"])
+    place = "" if all_namespaces else namespace or connection.config.namespace
+    try:
+        asyncio.run(_run(connection, terms, place, name))
+    except StatusError as error:
+        raise UsageError(str(error)) from None
+
+
+async def _run(connection: Connection, terms: Terms, namespace: str, name: str | None) -> None:
+    clock = SystemClock()
+    open_client = connection.open_reader if terms.is_dry_run else connection.open_client
+    client = await open_client(clock, user_agent=USER_AGENT)
+    try:
+        migrator = Migrator(client, clock, terms, click.echo)
+        names = await migrator.names(namespace) if name is None else [(namespace, name)]
+        for each in names:
+            await migrator.migrate(*each)
+    finally:
+        await client.close()
