@@ -4,6 +4,7 @@ The reconciler asks `find` before it decides about an autoscaler for the first t
 sync left; the loop runs it beside the work. `podscaler.controller.config_map_archive` is the one that keeps.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from podscaler.controller.history_record import Found
@@ -42,6 +43,18 @@ class Archive(Protocol):
         """The autoscaler is gone."""
         ...
 
+    def expect_changes(self) -> None:
+        """Another process may have written since: what is asked for from now on is read again."""
+        ...
+
+    async def hand_over(self, keys: Sequence[Key]) -> None:
+        """Write everything about these as it is now: another process goes on from there."""
+        ...
+
+    def drop(self, key: Key) -> None:
+        """The autoscaler is another process's: write nothing about it any more."""
+        ...
+
     async def run(self) -> None:
         """Write until cancelled."""
         ...
@@ -63,6 +76,15 @@ class NoArchive:
         """Nothing."""
 
     def forget(self, key: Key) -> None:
+        """Nothing."""
+
+    def expect_changes(self) -> None:
+        """Nothing."""
+
+    async def hand_over(self, keys: Sequence[Key]) -> None:
+        """Nothing."""
+
+    def drop(self, key: Key) -> None:
         """Nothing."""
 
     async def run(self) -> None:

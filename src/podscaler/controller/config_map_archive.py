@@ -8,7 +8,10 @@
    Changes of all autoscalers of a ConfigMap are one request.
 3. What cannot be read or written is said once in the log, and tried again; meanwhile the memory serves, as upstream's.
 4. Records that make no sense are ignored with a warning, and those of another object of the same name are not used.
-5. Records of autoscalers that nobody asks for go when no window can reach them any more.
+5. Records of autoscalers that nobody asks for go when no window can reach them any more; they are read again before,
+   as another process may keep them.
+6. What is handed over is written as it is at that instant, under a writer's name that says that this is all
+   (`HANDED_OVER`): another process decides as this one would have.
 
 Differs: upstream forgets its history with the process. `--history=memory` does so too.
 
@@ -17,7 +20,7 @@ Source: docs/decisions/history.md; spec/controller.md 1.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from podscaler.clock import NANOSECONDS, Clock
@@ -25,6 +28,7 @@ from podscaler.controller import history_maps, history_record
 from podscaler.controller.archive import Latest
 from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, Found, Record
+from podscaler.controller.leading.fence import Deposed
 from podscaler.core import lasting_history
 from podscaler.errors import StatusError
 from podscaler.kube.cache import Key
@@ -37,6 +41,8 @@ RETRY_READ_S = 30.0
 MAP_MAX_BYTES = 900_000
 """An API server takes no ConfigMap over 1 MiB."""
 RECORDS_AT_ONCE = 100
+HANDED_OVER = "-handed-over"
+"""What the name of a writer ends in where nothing follows what it has written."""
 WINDOW_MAX_NS = 3600 * NANOSECONDS
 """The longest stabilization window and policy period that the API admits."""
 
@@ -91,6 +97,7 @@ class ConfigMapArchive:
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
         self._beaten_at_s: float | None = None
         self._failing: dict[str, str] = {}
+        self._outdated: set[str] = set()
 
     async def find(self, key: Key, uid: str) -> Found | None:
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
@@ -125,6 +132,30 @@ class ConfigMapArchive:
             found.kept.pop(key, None)
             found.gone.add(history_record.data_key(key))
 
+    def expect_changes(self) -> None:
+        """Another process may have written since: what is asked for from now on is read again."""
+        self._outdated |= self._loaded.keys()
+        self._read_failures.clear()
+
+    async def hand_over(self, keys: Sequence[Key]) -> None:
+        """Write everything about these as it is now: another process goes on from there."""
+        by_map: dict[str, set[Key]] = {}
+        for key in keys:
+            by_map.setdefault(history_maps.map_of(key), set()).add(key)
+        maps = [(self._loaded[name], mine) for name, mine in by_map.items() if name in self._loaded]
+        writer = f"{self._writer}{HANDED_OVER}"
+        if maps and all(await asyncio.gather(*(self._save(each, mine, writer) for each, mine in maps))):
+            await self._beat(writer, ended=True)
+
+    def drop(self, key: Key) -> None:
+        """The autoscaler is another process's: write nothing about it any more."""
+        found = self._loaded.get(history_maps.map_of(key))
+        if found is not None:
+            found.touched.discard(key)
+            found.latest.pop(key, None)
+            found.kept.pop(key, None)
+            found.gone.discard(history_record.data_key(key))
+
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
@@ -133,21 +164,24 @@ class ConfigMapArchive:
 
     async def close(self) -> None:
         """Write everything as it is now, the instants that syncs renewed too, and say that this is all."""
-        if all(await asyncio.gather(*(self._save(each, exactly=True) for each in self._loaded.values()))):
-            await self._beat(ended=True)
+        maps = list(self._loaded.values())
+        saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
+        if all(saved) and any(found.kept for found in maps):
+            await self._beat(self._writer, ended=True)
 
     async def _tick(self) -> None:
         now_s = self._clock.monotonic_s()
         due = [each for each in self._loaded.values() if each.is_urgent or now_s - each.written_at_s >= LAZY_S]
         await asyncio.gather(*(self._save(each) for each in due))
         if self._beaten_at_s is None or now_s - self._beaten_at_s >= HEARTBEAT_S:
-            self._drop_unclaimed()
-            await self._beat()
+            await self._drop_unclaimed()
+            if any(found.kept for found in self._loaded.values()):
+                await self._beat(self._writer)
 
     async def _map(self, name: str) -> _Map:
         """The ConfigMap, read when it is first asked for. Raises StatusError, for a while without asking again."""
         found = self._loaded.get(name)
-        if found is not None:
+        if found is not None and name not in self._outdated:
             return found
         failed_at_s, error = self._read_failures.get(name, (0.0, None))
         if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
@@ -164,29 +198,29 @@ class ConfigMapArchive:
         now_ns = self._clock.now_ns()
         self._obsolete_writers |= {each for each, beat in beats.items() if beat.at < now_ns - 2 * self._reach_ns}
         self._beats |= beats
-        found = _Map(name, written_at_s=self._clock.monotonic_s())
-        for data_key, text in entries.items():
-            found.sizes_bytes[data_key] = len(data_key) + len(text)
-            record = _read(name, data_key, text, now_ns)
-            if record is not None:
-                found.unclaimed[data_key] = record
+        found = self._loaded.get(name) or _Map(name, written_at_s=self._clock.monotonic_s())
+        found.sizes_bytes = {data_key: len(data_key) + len(text) for data_key, text in entries.items()}
+        ours = found.gone.union(map(history_record.data_key, (*found.latest, *found.kept)))
+        others = {data_key: _read(name, data_key, entries[data_key], now_ns) for data_key in entries.keys() - ours}
+        found.unclaimed = {data_key: record for data_key, record in others.items() if record is not None}
         self._loaded[name] = found
+        self._outdated.discard(name)
         self._read_failures.pop(name, None)
         self._say(name, None)
         return found
 
-    async def _save(self, found: _Map, *, exactly: bool = False) -> bool:
-        """Write what changed in one ConfigMap; whether it says everything now."""
+    async def _save(self, found: _Map, exactly: Collection[Key] = (), writer: str = "") -> bool:
+        """Write what changed in a ConfigMap, some of it `exactly` and by `writer`; whether it says everything now."""
         touched, gone, was_urgent = found.touched, found.gone, found.is_urgent
         found.touched, found.gone, found.is_urgent = set(), set(), False
-        records = await self._changed(found, set(found.latest) if exactly else touched, exactly=exactly)
+        records = await self._changed(found, touched.union(exactly), exactly, writer)
         entries = self._entries(found, gone, records)
         if not entries:
             return True
         found.written_at_s = self._clock.monotonic_s()
         try:
             await self._maps.change(found.name, entries)
-        except StatusError as error:
+        except (StatusError, Deposed) as error:
             found.touched |= touched
             found.gone |= gone
             found.is_urgent = found.is_urgent or was_urgent
@@ -196,8 +230,10 @@ class ConfigMapArchive:
         _note(found, entries, records)
         return True
 
-    async def _changed(self, found: _Map, keys: Iterable[Key], *, exactly: bool) -> dict[Key, Record]:
-        """The records that say something new; with `exactly`, those too that only differ in an instant."""
+    async def _changed(
+        self, found: _Map, keys: Iterable[Key], exactly: Collection[Key], writer: str
+    ) -> dict[Key, Record]:
+        """The records that say something new, be it, of those to be kept `exactly`, only another instant."""
         changed: dict[Key, Record] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
@@ -205,9 +241,10 @@ class ConfigMapArchive:
             latest, kept = found.latest.get(key), found.kept.get(key)
             if latest is None:
                 continue
-            record = self._record(latest)
+            is_exact = key in exactly
+            record = self._record(latest, writer if is_exact else self._writer)
             is_same = kept is not None and history_record.is_as_good(kept, record)
-            if not is_same or (exactly and kept is not None and kept.history != record.history):
+            if not is_same or (is_exact and kept is not None and kept.history != record.history):
                 changed[key] = record
         return changed
 
@@ -228,37 +265,48 @@ class ConfigMapArchive:
                 entries[data_key] = None
         return entries
 
-    def _record(self, latest: Latest) -> Record:
+    def _record(self, latest: Latest, writer: str) -> Record:
         now_ns = self._clock.now_ns()
         kept = lasting_history.essence(latest.history, now_ns - self._reach_ns)
         goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
-        return Record(latest.uid, self._writer, now_ns, kept, latest.replicas, goes_on)
+        return Record(latest.uid, writer, now_ns, kept, latest.replicas, goes_on)
 
-    def _drop_unclaimed(self) -> None:
+    async def _drop_unclaimed(self) -> None:
         """Have records removed that nobody asked for, and that no window can reach any more."""
-        oldest_ns = self._clock.now_ns() - self._reach_ns
-        for found in self._loaded.values():
-            for data_key, record in list(found.unclaimed.items()):
-                if history_record.alive_until(record, self._beats.get(record.writer), self._clock.now_ns()) < oldest_ns:
+        for found in list(self._loaded.values()):
+            if self._too_old(found):
+                try:
+                    await self._load(found.name)
+                except StatusError as error:
+                    self._say(found.name, error)
+                    continue
+                for data_key in self._too_old(found):
                     del found.unclaimed[data_key]
                     found.gone.add(data_key)
 
-    async def _beat(self, *, ended: bool = False) -> None:
-        """Say that this process is alive, if it has written anything."""
-        if not any(found.kept for found in self._loaded.values()):
-            return
+    def _too_old(self, found: _Map) -> list[str]:
+        now_ns = self._clock.now_ns()
+        return [
+            data_key
+            for data_key, record in found.unclaimed.items()
+            if history_record.alive_until(record, self._beats.get(record.writer), now_ns) < now_ns - self._reach_ns
+        ]
+
+    async def _beat(self, writer: str, *, ended: bool = False) -> None:
+        """Say that a writer is alive, or that nothing follows what it has written."""
         beat = history_record.encode_beat(Beat(self._clock.now_ns(), ended))
-        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), self._writer: beat}
+        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: beat}
         try:
             await self._maps.change(history_maps.NAME, entries)
-        except StatusError as error:
+        except (StatusError, Deposed) as error:
             self._say(history_maps.NAME, error)
             return
         self._say(history_maps.NAME, None)
-        self._beaten_at_s = self._clock.monotonic_s()
+        if writer == self._writer:
+            self._beaten_at_s = self._clock.monotonic_s()
         self._obsolete_writers.clear()
 
-    def _say(self, name: str, error: StatusError | None) -> None:
+    def _say(self, name: str, error: StatusError | Deposed | None) -> None:
         """Tell the log of the first failure, and when all are over."""
         if error is None:
             if self._failing.pop(name, None) is not None and not self._failing:
@@ -266,7 +314,8 @@ class ConfigMapArchive:
             return
         level = logging.DEBUG if self._failing else logging.WARNING
         self._failing[name] = str(error)
-        log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if error.code == 403 else "")
+        is_forbidden = isinstance(error, StatusError) and error.code == 403
+        log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if is_forbidden else "")
 
     def _say_full(self, found: _Map) -> None:
         if not found.is_full:

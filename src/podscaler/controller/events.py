@@ -15,6 +15,7 @@ import msgspec
 
 from podscaler.clock import Clock, rfc3339
 from podscaler.controller.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.controller.leading.fence import Deposed
 from podscaler.errors import StatusError
 from podscaler.event_correlation import Correlator, Event
 from podscaler.kube import urls
@@ -87,6 +88,9 @@ class Recorder:
         for attempt in range(1, TRIES + 1):
             try:
                 await self._write(subject, event)
+                return
+            except Deposed as error:
+                log.info("event %s is dropped: %s", event.name, error)
                 return
             except StatusError as error:
                 if error.code != 0:

@@ -4,7 +4,7 @@ A controller that stands by has one around its own archive: it learns what an ea
 process left, and does not touch it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from podscaler.clock import Clock
 from podscaler.controller.archive import Archive, Latest
@@ -40,6 +40,19 @@ class HeldArchive:
     def forget(self, key: Key) -> None:
         """As Archive."""
         self._archive.forget(key)
+
+    def expect_changes(self) -> None:
+        """As Archive."""
+        self._archive.expect_changes()
+
+    async def hand_over(self, keys: Sequence[Key]) -> None:
+        """As Archive, if anything was ever allowed to be written."""
+        if self._is_released:
+            await self._archive.hand_over(keys)
+
+    def drop(self, key: Key) -> None:
+        """As Archive."""
+        self._archive.drop(key)
 
     async def run(self) -> None:
         """Wait until writing is allowed for the first time, then as Archive."""

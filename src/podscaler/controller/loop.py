@@ -4,10 +4,11 @@
 
 1. A new autoscaler and one with a new generation are looked at immediately; anything else waits for the next period,
    which an immediate look neither shifts nor resets. Those that are there at the start are looked at one after the
-   other, in the order of their names and FIRST_RATE_PER_S at least, so that they do not come all at once ever after.
+   other, in the order of their names and 200 a second at least, so that they do not come all at once ever after.
 2. One autoscaler is never looked at twice at the same time, whatever the number of turns.
 3. Nothing that goes wrong with one autoscaler affects another, and no failure of the API server ends the controller.
 4. What is remembered of an autoscaler is dropped when its next turn finds it gone.
+5. Only what the Share has is looked at, and nothing is written by a tenure that is over.
 
 Source: controller.md 1 to 3.
 """
@@ -16,21 +17,25 @@ import asyncio
 import logging
 import random
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from podscaler import __version__
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
-from podscaler.controller import following, gates, standing, syncing
+from podscaler.controller import following, gates, handover, standing, syncing
 from podscaler.controller.autoscaler_kinds import object_key, of_key
 from podscaler.controller.followed_autoscalers import FollowedAutoscalers
 from podscaler.controller.following import Autoscaler, CachedPod
+from podscaler.controller.leading import bounded, fence
+from podscaler.controller.leading.fence import Deposed
+from podscaler.controller.leading.share import all_of_it
 from podscaler.controller.memory import Memory
 from podscaler.controller.other_controllers import OtherControllers
+from podscaler.controller.parts import FLUSH_TIMEOUT_S, STOP_TIMEOUT_S, Parts
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
-from podscaler.controller.reconcile import Reconciler
+from podscaler.controller.reconcile import Reconciler, subject_of
 from podscaler.controller.recording import End, Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.standing import Standing
@@ -50,9 +55,6 @@ log = logging.getLogger(__name__)
 
 USER_AGENT = f"podscaler/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
 RESTART_DELAY_S = 1.0
-STOP_TIMEOUT_S = 10.0
-FLUSH_TIMEOUT_S = 2.0
-FIRST_RATE_PER_S = 200.0
 
 
 class Controller:
@@ -65,6 +67,9 @@ class Controller:
         metrics: where metrics come from; None: the metrics APIs of the same API server.
         recording: where syncs are reported; the caller ends it.
         rng: for jitter and for the correlation of events.
+
+    Attributes:
+        parts: what elections tell of what comes and goes.
     """
 
     def __init__(
@@ -104,7 +109,13 @@ class Controller:
         self._reactor = Reactor(self._around, self._memory, self._pods, settings)
         self._stopping = asyncio.Event()
         self._is_open = False
-        self._syncs: set[asyncio.Task[None]] = set()
+        self.parts = Parts(
+            self._around,
+            self._memory,
+            queue=self._queue,
+            period_ns=settings.sync_period_ns,
+            wait_listed=self.wait_listed,
+        )
         self._autoscalers.subscribe(self)
 
     @property
@@ -130,22 +141,20 @@ class Controller:
             self._background("the archive of histories", self._around.archive.run),
         ]
         try:
-            await self._first_of(self._wait_synced(), self._stopping.wait())
+            await bounded.first_of(self._wait_synced(), self._stopping.wait())
             if not self._stopping.is_set():
                 self._open()
                 background.append(self._background("the giving of turns", self._give_turns))
                 if self._settings.reacts:
                     background.append(self._background("the look at changes", self._react))
                 await self._stopping.wait()
-                await self._first_of(self._wait_syncs(), self._clock.sleep(STOP_TIMEOUT_S))
-            await self._first_of(self._around.recorder.flush(), self._clock.sleep(FLUSH_TIMEOUT_S))
+                await bounded.first_of(self.parts.ended(all_of_it), self._clock.sleep(STOP_TIMEOUT_S))
+            await bounded.first_of(self._around.recorder.flush(), self._clock.sleep(FLUSH_TIMEOUT_S))
         finally:
             self._queue.shut_down()
-            tasks = [*self._syncs, *background]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
+            await self.parts.cancel()
+            await bounded.end(*background)
+            await bounded.first_of(self._around.archive.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
             if self._around.comparison is not None:
                 log.info("%s", self._around.comparison.summary)
 
@@ -165,23 +174,26 @@ class Controller:
     def added(self, obj: Autoscaler) -> None:
         """The watch has a new autoscaler: look at it now."""
         key = obj.key
-        if self._memory.register(key):
-            self.telemetry.autoscaler_added()
-        if self._is_open:
+        self._memory.register(key)
+        self.parts.count(key)
+        if self._is_mine(key):
             self._queue.add(key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
         """The watch has a newer version: look at it now if it was edited, else within a period."""
+        if self._autoscalers.waits(old) != self._autoscalers.waits(new):
+            self.added(new)
+            return
         is_edited = old.metadata.generation != new.metadata.generation
         if is_edited and self._settings.gates.enabled(gates.HPA_GENERATION):
             self.added(new)
-        elif self._is_open:
+        elif self._is_mine(new.key):
             self._queue.add_after(new.key, self._settings.sync_period_s)
 
     def deleted(self, obj: Autoscaler) -> None:
         """The watch says that an autoscaler is gone."""
         self._memory.unregister(obj.key, obj.metadata.uid)
-        self.telemetry.autoscaler_deleted()
+        self.parts.discount(obj.key)
 
     async def _wait_synced(self) -> None:
         await self.wait_listed()
@@ -193,22 +205,19 @@ class Controller:
         await self._pods.wait_synced()
 
     def _open(self) -> None:
-        """Begin with the autoscalers that are there; those of a namespace come together, which shares answers."""
+        """Begin with the autoscalers that are there."""
         self._is_open = True
-        keys = sorted(autoscaler.key for autoscaler in self._autoscalers)
-        span_s = min(self._settings.sync_period_s, len(keys) / FIRST_RATE_PER_S)
-        for index, key in enumerate(keys):
-            self._queue.add_after(key, index * span_s / len(keys))
+        self.parts.begin(all_of_it)
+
+    def _is_mine(self, key: Key) -> bool:
+        """Whether the autoscaler is to be looked at here, now that everything is known."""
+        return self._is_open and self.parts.tenure(key) is not None
 
     def _pod_names(self, namespace: str, selector: Selector) -> Sequence[str]:
         return [pod.metadata.name for pod in self._pods.select(namespace, selector)]
 
-    async def _wait_syncs(self) -> None:
-        while self._syncs:
-            await asyncio.wait(list(self._syncs))
-
     async def _react(self) -> None:
-        await self._reactor.run(self._autoscalers, self._queue.add)
+        await self._reactor.run(_Chosen(self._autoscalers, self._is_mine), self._queue.add)
 
     async def _give_turns(self) -> None:
         while True:
@@ -220,21 +229,26 @@ class Controller:
                 if isinstance(error, ShutDown):
                     return
                 raise
-            sync = asyncio.get_running_loop().create_task(self._sync(key))
-            self._syncs.add(sync)
-            sync.add_done_callback(self._syncs.discard)
+            self.parts.run(key, self._sync(key))
 
     async def _sync(self, key: Key) -> None:
         syncing.CURRENT.set(key)
-        try:
-            await self._turn(key)
-        finally:
-            self._queue.done(key)
-            self._around.turns.give()
+        await self._turn(key)
 
     async def _turn(self, key: Key) -> None:
+        tenure = self.parts.tenure(key)
+        if tenure is None:
+            return  # whoever takes it up again queues it
+        if tenure.remaining_s() <= 0:
+            self._queue.add_after(key, RESTART_DELAY_S)  # the lease is being renewed, or lost
+            return
+        fence.enter(tenure)
         try:
             is_there = await self._process(key)
+        except Deposed as error:
+            log.info("the sync of %s/%s ends: %s", *key, error)
+            self._queue.add_after(key, RESTART_DELAY_S)
+            return
         except Exception:
             log.exception("the sync of %s/%s failed in a way that is a bug; it is tried again", *key)
             self._queue.add_after(key, self._settings.sync_period_s)
@@ -259,18 +273,18 @@ class Controller:
             self._around.recording.report(End(self._clock.now_ns(), key))
             return False
         if self._autoscalers.waits(autoscaler):
-            self._memory.withdraw(key)
+            self._wait(autoscaler)
             return True
+        self._memory.go_on(key)
         await self._reconciler.reconcile(autoscaler)
         return True
 
-    async def _first_of(self, *waits: Coroutine[Any, Any, Any]) -> None:
-        tasks = [asyncio.ensure_future(wait) for wait in waits]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
+    def _wait(self, autoscaler: Autoscaler) -> None:
+        """Say once that an autoscaler waits, for those that wait for us; whoever stands by has no word to give."""
+        is_news = self._memory.wait(autoscaler.key)
+        if is_news and not self._settings.dry_run and not self._standing.refusal():
+            message = handover.said_of(autoscaler.metadata.annotations or {})
+            self._around.recorder.record(subject_of(autoscaler), "Normal", handover.WAITING, message)
 
     def _background(self, name: str, part: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._keep(name, part), name=name)
@@ -283,6 +297,17 @@ class Controller:
             except Exception:
                 log.exception("%s failed in a way that is a bug; it starts again", name)
             await self._clock.sleep(RESTART_DELAY_S)
+
+
+class _Chosen:
+    """Those autoscalers that are ours, whenever somebody looks through them."""
+
+    def __init__(self, autoscalers: Iterable[Autoscaler], is_mine: Callable[[Key], bool]) -> None:
+        self._autoscalers = autoscalers
+        self._is_mine = is_mine
+
+    def __iter__(self) -> Iterator[Autoscaler]:
+        return (each for each in self._autoscalers if self._is_mine(each.key))
 
 
 def _word(key: Key) -> str:

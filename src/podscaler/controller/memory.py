@@ -52,13 +52,7 @@ class Memory:
     def unregister(self, key: Key, uid: str) -> None:
         """The autoscaler was deleted; its history stays until a sync finds it gone."""
         self._registered.discard(key)
-        self._selectors.forget("/".join(key))
-        self._targets.pop(key, None)
-        self._reported_s.pop(key, None)
-        self._stood_at.pop(key, None)
-        self._wishes.pop(key, None)
-        self._waiting.discard(key)
-        self.keep_rivals(key, (), selectors.NOTHING)
+        self._let_go(key)
         self.versions.forget(key, uid)
 
     @property
@@ -200,3 +194,11 @@ class Memory:
         """Another process looks after the autoscaler from now on: only that it is there is remembered."""
         self.forget(key)
         self._let_go(key)
+
+    def _let_go(self, key: Key) -> None:
+        """Forget what syncs found out about the target, and what they said."""
+        self.withdraw(key)
+        self.go_on(key)
+        self.act(key)
+        self._reported_s.pop(key, None)
+        self.keep_rivals(key, (), selectors.NOTHING)

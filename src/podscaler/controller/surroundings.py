@@ -105,6 +105,13 @@ class Surroundings:
         if self.comparison is not None:
             self.comparison.forget(key)
 
+    def lay_down(self, key: Key) -> None:
+        """Another process looks after the autoscaler from now on."""
+        self.archive.drop(key)
+        self.telemetry.undesired(key)
+        if self.comparison is not None:
+            self.comparison.forget(key)
+
     def standing_by(
         self, standing: Standing, rivals: Callable[[Autoscaler], Iterable[Key]], settings: Settings
     ) -> "Surroundings":

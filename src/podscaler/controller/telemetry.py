@@ -127,6 +127,11 @@ class Telemetry:
             self._desired[key] = replicas
             self._desired_replicas.labels(*key).set(replicas)
 
+    def undesired(self, key: Key) -> None:
+        """What an autoscaler wants is told by another process from now on."""
+        if self._desired.pop(key, None) is not None:
+            self._desired_replicas.remove(*key)
+
     def stale_skip(self) -> None:
         """A sync was skipped because the cache has not seen our last write."""
         self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()

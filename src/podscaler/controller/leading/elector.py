@@ -14,6 +14,7 @@ Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1
 """
 
 import logging
+import math
 from typing import Protocol
 
 from podscaler.clock import Clock, rfc3339_micro
@@ -64,7 +65,7 @@ class Elector:
         self._clock = clock
         self._telemetry = telemetry
         self._observed: Record | None = None
-        self._observed_at_s = 0.0
+        self._observed_at_s = -math.inf
         self._reported = ""
 
     @property
@@ -83,19 +84,23 @@ class Elector:
         return self._clock.monotonic_s() - self._observed_at_s
 
     def observe(self, record: Record, at_s: float) -> None:
-        """Somebody saw this record at that instant of the monotonic clock."""
-        if record != self._observed:
+        """Somebody saw this record at that instant of the monotonic clock; what is older news changes nothing."""
+        if record != self._observed and at_s >= self._observed_at_s:
             self._observed, self._observed_at_s = record, at_s
 
-    def is_free(self) -> bool:
-        """Whether trying makes sense: nobody holds the lease, or its time is over."""
-        return not self.holder or self.is_leader or not self._is_valid(self._clock.monotonic_s())
+    @property
+    def expires_in_s(self) -> float:
+        """In how many seconds the lease can be had if nobody renews it; 0 or less: now."""
+        if self._observed is None or not self._observed.holder:
+            return 0.0
+        return self._observed_at_s + self._observed.duration_s - self._clock.monotonic_s()
 
-    async def attempt(self) -> bool:
-        """Try to get the lease, or to renew it; whether it is ours now."""
+    async def attempt(self, limit_s: float | None = None) -> bool:
+        """Try to get the lease, or to renew it, in at most `limit_s` seconds; whether it is ours now."""
         begun = tenure.now(self._clock)
+        limit_s = self._timing.attempt_s if limit_s is None else min(limit_s, self._timing.attempt_s)
         try:
-            is_ours = await bounded.within(self._clock, self._timing.attempt_s, self._try(begun))
+            is_ours = await bounded.within(self._clock, limit_s, self._try(begun))
         except StatusError as error:
             log.warning("the lease %s: %s", self.lock, error)
             is_ours = False
@@ -109,13 +114,12 @@ class Elector:
         while True:
             await self._clock.sleep(self._timing.retry_period_s)
             deadline_s = self._clock.monotonic_s() + self._timing.renew_deadline_s
-            while not await self.attempt():
-                left_s = deadline_s - self._clock.monotonic_s()
-                if not self.is_leader or left_s <= 0:
+            while not await self.attempt(deadline_s - self._clock.monotonic_s()):
+                if not self.is_leader or self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s:
                     log.error("failed to renew lease %s", self.lock)
                     self.tenure.end()
                     return
-                await self._clock.sleep(min(self._timing.retry_period_s, left_s))
+                await self._clock.sleep(self._timing.retry_period_s)
 
     async def release(self) -> bool:
         """Give the lease back, so that others need not wait; whether it is not ours any more."""

@@ -92,3 +92,9 @@ def spec_of(record: Record) -> dict[str, Any]:
 def path(namespace: str, *name: str) -> str:
     """Of the Leases of a namespace, or of one."""
     return urls.group_version(GROUP, "v1") + urls.path("namespaces", namespace, "leases", *name)
+
+
+def only_if(meta: ObjectMeta) -> bytes:
+    """The options of a DELETE that removes a Lease only as it was seen."""
+    preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from podscaler.api.meta import ObjectMeta
 from podscaler.controller.leading import lease
 from podscaler.controller.leading.lease import Record
 from podscaler.errors import StatusError
@@ -43,7 +44,8 @@ class LeaseLock:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Of the Lease as it was last read or written; empty before."""
-        return (self._object or {}).get("metadata", {})
+        found: Mapping[str, Any] = (self._object or {}).get("metadata", {})
+        return found
 
     async def get(self) -> Record | None:
         """What the Lease says now; None where there is none. Raises StatusError."""
@@ -71,8 +73,7 @@ class LeaseLock:
 
     async def delete(self) -> None:
         """Remove what was read or written last, if it is still the same. Raises StatusError."""
-        preconditions = {"resourceVersion": self.metadata.get("resourceVersion", "")}
-        body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})
+        body = lease.only_if(msgspec.convert(self.metadata, ObjectMeta))
         await self._client.delete(lease.path(self.namespace, self.name), subject=self._subject, body=body)
 
     @property

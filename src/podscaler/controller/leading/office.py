@@ -1,0 +1,133 @@
+"""A lease, and the part of the work that its holder does.
+
+An election has one Office for everything, a sharded one has one for each shard. What it does in order, so that no two
+processes ever write about one autoscaler:
+
+* Having got the lease, it waits SETTLE_S, in which watches tell what the one before wrote last, and takes the work up.
+* Giving it back, it first stops giving out work, then waits for syncs on their way, has events and histories written,
+  and only then releases the lease.
+* Having lost it, it stops and forgets; its tenure has ended before anybody else could get the lease.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from podscaler.clock import Clock
+from podscaler.controller.leading import bounded
+from podscaler.controller.leading.announcing import Announcer
+from podscaler.controller.leading.elector import Elector
+from podscaler.controller.leading.share import Part, Work
+from podscaler.controller.leading.telemetry import ElectionMetrics
+from podscaler.controller.leading.tenure import Tenure
+
+log = logging.getLogger(__name__)
+
+SETTLE_S = 0.25
+MAX_UNRENEWED_S = 20.0
+"""How much longer than its duration a lease that we hold may stand still before the process counts as ill."""
+
+
+class Office:
+    """See the module.
+
+    Args:
+        elector: of the lease.
+        part: what belongs to it.
+        clock: for waits.
+        announcer: tells of changes, by events.
+        telemetry: tells of changes, by metrics.
+    """
+
+    def __init__(
+        self, elector: Elector, part: Part, *, clock: Clock, announcer: Announcer, telemetry: ElectionMetrics
+    ) -> None:
+        self.elector = elector
+        self.part = part
+        self.is_held = False
+        self.is_working = False
+        self._clock = clock
+        self._announcer = announcer
+        self._telemetry = telemetry
+        self._leaving = asyncio.Event()
+        telemetry.status(elector.lock.name, is_holder=False)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the lease is about to be given back."""
+        return self._leaving.is_set()
+
+    @property
+    def tenure(self) -> Tenure | None:
+        """By which its work is done; None where it is not ours."""
+        return self.elector.tenure if self.is_working else None
+
+    @property
+    def held_tenure(self) -> Tenure | None:
+        """As long as the lease is held: what is being given back is still written."""
+        return self.elector.tenure if self.is_held else None
+
+    def leave(self) -> None:
+        """Give the lease back soon."""
+        self._leaving.set()
+
+    def fault(self, lease_duration_s: float) -> str:
+        """What is wrong with the process; empty where nothing is.
+
+        Source: client-go's Check, with the 20 s that kube-controller-manager allows.
+        """
+        if self.is_held and self.elector.unrenewed_s > lease_duration_s + MAX_UNRENEWED_S:
+            return f"failed election to renew leadership on lease {self.elector.lock.name}"
+        return ""
+
+    async def serve(self, work: Work, *, prepare: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Try to get the lease once; having got it, do the work until it is lost or given back.
+
+        Args:
+            work: what is told.
+            prepare: what to do between getting the lease and taking up the work.
+        """
+        self._leaving.clear()
+        if not await self.elector.attempt():
+            return
+        self._got()
+        holding = asyncio.get_running_loop().create_task(self.elector.hold())
+        try:
+            await bounded.first_of(self._begin(work, prepare), holding, self._leaving.wait())
+            if not holding.done():
+                await bounded.first_of(holding, self._leaving.wait())
+            await self._end(work, holding)
+        finally:
+            self.is_working = self.is_held = False
+            self.elector.tenure.end()
+            await bounded.end(holding)
+            self._telemetry.status(self.elector.lock.name, is_holder=False)
+
+    async def _begin(self, work: Work, prepare: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
+        await self._clock.sleep(SETTLE_S)
+        if prepare is not None:
+            await prepare()
+        self.is_working = True
+        work.take_up(self.part)
+
+    async def _end(self, work: Work, holding: "asyncio.Task[None]") -> None:
+        was_working, self.is_working = self.is_working, False
+        if was_working and not holding.done():
+            await bounded.first_of(work.lay_down(self.part), holding)
+        lock = self.elector.lock
+        if holding.done():
+            log.warning("lease %s is lost", lock)
+            await work.drop(self.part)
+        else:
+            await bounded.end(holding)
+            await self.elector.release()
+            log.info("lease %s is released", lock)
+        self._announcer.say(lock, self.elector.identity, "stopped leading")
+
+    def _got(self) -> None:
+        self.is_held = True
+        lock = self.elector.lock
+        log.info("successfully acquired lease %s", lock)
+        self._telemetry.status(lock.name, is_holder=True)
+        self._announcer.say(lock, self.elector.identity, "became leader")

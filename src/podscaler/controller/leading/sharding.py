@@ -1,0 +1,202 @@
+"""Several controllers work, each on its shards: `--shards`.
+
+`podscaler controller` runs a Sharding beside its Controller. Each process is a member, by a Lease of its own, and has
+an Office for each shard, which it enters and leaves as `plan` says. Rules:
+
+1. A member works on a shard only while it holds both the shard's Lease and its own.
+2. A member that is there says so first, then makes sure that nobody splits the work in another way
+   (`Election.others`); if somebody does, it takes itself back and comes again later.
+3. A member whose own Lease is lost gives up everything and begins anew.
+
+Source: docs/decisions/sharding.md.
+"""
+
+import asyncio
+import logging
+import random
+from functools import partial
+
+from podscaler.clock import Clock
+from podscaler.controller.leading import bounded, lease, plan, sight
+from podscaler.controller.leading.announcing import Announcer
+from podscaler.controller.leading.election import Election
+from podscaler.controller.leading.elector import Elector
+from podscaler.controller.leading.office import Office
+from podscaler.controller.leading.roster import Roster
+from podscaler.controller.leading.share import Work
+from podscaler.controller.leading.telemetry import ElectionMetrics, ShardMetrics
+from podscaler.controller.leading.tenure import Tenure
+from podscaler.controller.leading.timing import JITTER_FACTOR
+from podscaler.errors import StatusError
+from podscaler.kube.cache import Key
+from podscaler.kube.client import Client
+
+log = logging.getLogger(__name__)
+
+LOOKS_IN_RETRY_PERIOD = 4
+"""A lease that expires is noticed so much sooner than by a retry period."""
+
+
+class Sharding:
+    """See the module's rules; a Share.
+
+    Args:
+        client: past every fence.
+        election: how many shards, and who we are.
+        clock: this machine's.
+        rng: for the spread of tries.
+        telemetry: the metrics of leases.
+        figures: the metrics of shards.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        election: Election,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        telemetry: ElectionMetrics,
+        figures: ShardMetrics,
+    ) -> None:
+        self._client = client
+        self._election = election
+        self._timing = election.timing
+        self._clock = clock
+        self._rng = rng
+        self._figures = figures
+        self._telemetry = telemetry
+        self._roster = Roster(client, namespace=election.namespace, election=election.name, clock=clock, rng=rng)
+        self._announcer = Announcer(client, clock)
+        self._member = self._elector(election.member_name)
+        self._offices = [self._office(shard) for shard in range(election.shards)]
+        self._serving: dict[int, asyncio.Task[None]] = {}
+        self._began_s = 0.0
+        self._obstacle = ""
+        self._stopping = asyncio.Event()
+
+    def find(self, key: Key) -> Tenure | None:
+        """As Share."""
+        return self._offices[plan.shard_of(key, self._election.shards)].tenure
+
+    def weakest(self) -> Tenure | None:
+        """The tenure for what is written beside syncs: that which ends first; None where nothing may be written."""
+        held = [tenure for office in self._offices if (tenure := office.held_tenure) is not None]
+        return min(held, key=Tenure.remaining_s, default=None)
+
+    def fault(self) -> str:
+        """What /healthz has to say; empty where all is well."""
+        faults = (office.fault(self._timing.lease_duration_s) for office in self._offices)
+        return next(filter(None, faults), "")
+
+    def stop(self) -> None:
+        """Make `run` end, after a hand-over in good order."""
+        self._stopping.set()
+
+    async def run(self, work: Work) -> None:
+        """Be a member until `stop` is called or until cancelled."""
+        following = asyncio.get_running_loop().create_task(self._roster.run())
+        try:
+            await bounded.first_of(work.wait_listed(), self._stopping.wait())
+            while not self._stopping.is_set():
+                if await self._join():
+                    await self._take_part(work)
+                delay_s = self._timing.retry_period_s * (1 + self._rng.random() * JITTER_FACTOR)
+                await bounded.first_of(self._clock.sleep(delay_s), self._stopping.wait())
+            await self._announcer.finish()
+        finally:
+            await bounded.end(following, *self._serving.values())
+
+    async def _join(self) -> bool:
+        """Become a member (rule 2); whether that was possible."""
+        if not await self._member.attempt():
+            return False
+        looking = self._election.others(self._roster, self._clock)
+        try:
+            others = ", ".join(await bounded.within(self._clock, self._timing.attempt_s, looking))
+        except StatusError as error:
+            others = f"unknown ({error})"
+        if others != self._obstacle:
+            self._obstacle = others
+            log.warning("controllers with other --shards are at work: %s", others or "none any more")
+        if others:
+            await self._member.release()
+        return not others
+
+    async def _take_part(self, work: Work) -> None:
+        """Hold what the plan says, until our own Lease is lost or we are told to stop."""
+        log.info("sharing %d shards as %s", self._election.shards, self._election.identity)
+        self._began_s = self._clock.monotonic_s()
+        renewing = asyncio.get_running_loop().create_task(self._member.hold())
+        try:
+            while not renewing.done() and not self._stopping.is_set():
+                await self._follow_plan(work)
+                await bounded.first_of(self._next_look(), renewing, self._stopping.wait())
+            for shard in self._serving:
+                self._offices[shard].leave()
+            await asyncio.gather(*self._serving.values())
+            if not renewing.done():
+                await bounded.end(renewing)
+                await self._resign()
+        finally:
+            await bounded.end(renewing)
+
+    async def _follow_plan(self, work: Work) -> None:
+        me, now_s = self._election.identity, self._clock.monotonic_s()
+        own = {shard: sight.NOBODY if self._offices[shard].is_leaving else me for shard in self._serving}
+        view = sight.view(self._roster, self._election, own, now_s=now_s, began_s=self._began_s)
+        held = sum(office.is_held for office in self._offices)
+        self._figures.show(held=held, free=len(view.free_s), members=len(view.members))
+        for shard in plan.surplus(view, me):
+            log.info("shard %d is given up to others", shard)
+            self._offices[shard].leave()
+        for shard in plan.claims(view, me, self._timing.retry_period_s):
+            self._claim(shard, work)
+        if min(view.members) == me:
+            await self._bury(now_s)
+
+    def _claim(self, shard: int, work: Work) -> None:
+        office, seen = self._offices[shard], self._roster.find(self._election.shard_name(shard))
+        if seen is not None:
+            office.elector.observe(seen.lease.record, seen.at_s)
+        task = asyncio.get_running_loop().create_task(office.serve(work))
+        self._serving[shard] = task
+        task.add_done_callback(lambda _: self._serving.pop(shard))
+
+    async def _next_look(self) -> None:
+        every_s = self._timing.retry_period_s / LOOKS_IN_RETRY_PERIOD
+        await bounded.first_of(self._clock.sleep(every_s), self._roster.news())
+
+    async def _resign(self) -> None:
+        """Be no member any more; where the Lease cannot be removed, it says that nobody holds it."""
+        if await self._member.release():
+            try:
+                await bounded.within(self._clock, self._timing.attempt_s, self._member.lock.delete())
+            except StatusError as error:
+                log.info("the lease %s stays: %s", self._member.lock, error)
+
+    async def _bury(self, now_s: float) -> None:
+        """Remove one Lease of a member that is gone since long."""
+        for seen in sight.relics(self._roster, self._election, now_s=now_s)[:1]:
+            meta = seen.lease.metadata
+            where = lease.path(meta.namespace, meta.name)
+            removal = self._client.delete(where, subject=f"{lease.RESOURCE} {meta.name}", body=lease.only_if(meta))
+            try:
+                await bounded.within(self._clock, self._timing.attempt_s, removal)
+            except StatusError as error:
+                log.info("the lease %s of a member that is gone stays: %s", meta.name, error)
+            self._roster.forget(meta.name)
+
+    def _elector(self, name: str, within: Tenure | None = None) -> Elector:
+        election, lock = self._election, self._election.lock(self._client, name)
+        identity, telemetry = election.identity, self._telemetry
+        return Elector(lock, self._timing, identity=identity, clock=self._clock, telemetry=telemetry, within=within)
+
+    def _office(self, shard: int) -> Office:
+        elector = self._elector(self._election.shard_name(shard), self._member.tenure)
+        part = partial(_belongs, shard, self._election.shards)
+        return Office(elector, part, clock=self._clock, announcer=self._announcer, telemetry=self._telemetry)
+
+
+def _belongs(shard: int, shards: int, key: Key) -> bool:
+    return plan.shard_of(key, shards) == shard

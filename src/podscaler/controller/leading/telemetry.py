@@ -1,0 +1,64 @@
+"""What elections tell about themselves: client-go's two metrics, and those of shards.
+
+Registered in the registry of the controller's metrics.
+
+Source: k8s.io/component-base/metrics/prometheus/clientgo/leaderelection.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+GROUP = "Please make sure to group by name."
+NAME = "'name' is the string used to identify the lease."
+
+
+class ElectionMetrics:
+    """See the module.
+
+    Args:
+        registry: where they are shown.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._status = Gauge(
+            "leader_election_master_status",
+            "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, "
+            f"1 indicates master. {NAME} {GROUP}",
+            ["name"],
+            registry=registry,
+        )
+        self._slow_path = Counter(
+            "leader_election_slowpath",
+            f"[ALPHA] Total number of slow path exercised in renewing leader leases. {NAME} {GROUP}",
+            ["name"],
+            registry=registry,
+        )
+        self._registry = registry
+
+    def status(self, name: str, *, is_holder: bool) -> None:
+        """Whether a lease is held."""
+        self._status.labels(name).set(1 if is_holder else 0)
+
+    def slow_path(self, name: str) -> None:
+        """A holder had to read its lease before it could renew it."""
+        self._slow_path.labels(name).inc()
+
+
+class ShardMetrics:
+    """How the work is shared.
+
+    Args:
+        registry: where they are shown.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._held = Gauge("podscaler_shards_held", "Shards that this process holds.", registry=registry)
+        self._free = Gauge("podscaler_shards_free", "Shards that nobody holds.", registry=registry)
+        self._members = Gauge(
+            "podscaler_shard_members", "Processes that share the work, as this one sees it.", registry=registry
+        )
+
+    def show(self, *, held: int, free: int, members: int) -> None:
+        """The figures as they are now."""
+        self._held.set(held)
+        self._free.set(free)
+        self._members.set(members)
