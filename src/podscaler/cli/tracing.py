@@ -23,11 +23,12 @@ from podscaler.kube.client import Client
 if TYPE_CHECKING:  # see the module: only who wants traces needs the packages
     from opentelemetry.sdk.trace import TracerProvider
 
+    from podscaler.cli.span_sending import SpanSending
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAG = "--otlp-endpoint"
 PATH = "/v1/traces"
-FLUSH_TIMEOUT_S = 3.0
 
 
 def tracing_option(command: F) -> F:
@@ -70,12 +71,11 @@ async def open_traces(endpoint: str) -> AsyncIterator[Traces | None]:
     if not endpoint:
         yield None
         return
-    provider = await asyncio.to_thread(_provider, traces_url(endpoint))
+    sending = await asyncio.to_thread(_sending, traces_url(endpoint))
     try:
-        yield Traces(provider)
+        yield Traces(sending.provider)
     finally:
-        await asyncio.to_thread(provider.force_flush, round(FLUSH_TIMEOUT_S * 1000))
-        await asyncio.to_thread(provider.shutdown)
+        await sending.close()
 
 
 def traces_url(endpoint: str) -> str:
@@ -118,15 +118,10 @@ def _not_installed(error: ImportError) -> UsageError:
     return UsageError(f"{FLAG} needs OpenTelemetry, of which {error.name} is missing: pip install 'podscaler[tracing]'")
 
 
-def _provider(url: str) -> "TracerProvider":
+def _sending(url: str) -> "SpanSending":
+    """In a thread: the packages are large."""
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from podscaler.cli.span_sending import SpanSending
     except ImportError as error:
         raise _not_installed(error) from error
-    resource = Resource.create({"service.name": "podscaler", "service.version": __version__})
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=url)))
-    return provider
+    return SpanSending(url)

@@ -1,15 +1,19 @@
 """`--otlp-endpoint`: where traces go, and what it costs without."""
 
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from podscaler.cli import tracing
+from podscaler.cli import span_sending, tracing
 from podscaler.controller import syncing
 from podscaler.errors import UsageError
 
@@ -20,6 +24,17 @@ class Collector(HTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Taker)
         self.taken: list[tuple[str, ExportTraceServiceRequest]] = []
+
+
+class Scripted(SpanExporter):
+    """Says what it is told to."""
+
+    def __init__(self, results: list[SpanExportResult]) -> None:
+        self._results = iter(results)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """The next result."""
+        return next(self._results)
 
 
 class Taker(BaseHTTPRequestHandler):
@@ -120,3 +135,33 @@ async def test_log_records_of_a_sync_name_its_trace(collector: Collector) -> Non
     context = span.get_span_context()
     assert outside == {}
     assert inside == {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
+
+
+async def test_a_collector_that_hangs_does_not_hold_up_the_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod that is told to end is gone in time; the log has one line about it."""
+    monkeypatch.setattr(span_sending, "CLOSE_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        started_s = time.monotonic()
+        async with tracing.open_traces(f"http://127.0.0.1:{hanging.getsockname()[1]}") as traces:
+            assert traces is not None
+            with traces.tracer.start_as_current_span("sync"):
+                pass
+        took_s = time.monotonic() - started_s
+    assert took_s < span_sending.CLOSE_TIMEOUT_S + 1
+    assert [record.getMessage() for record in caplog.records] == ["the last traces could not be sent within 0.2 s"]
+
+
+def test_a_collector_that_is_gone_and_comes_back_is_one_line_each(caplog: pytest.LogCaptureFixture) -> None:
+    """However many batches fail between."""
+    caplog.set_level("INFO")
+    exporter = span_sending.TellingExporter(
+        Scripted([SpanExportResult.FAILURE] * 3 + [SpanExportResult.SUCCESS] * 2), "http://c/v1/traces"
+    )
+    for _ in range(5):
+        exporter.export([])
+    assert [record.getMessage() for record in caplog.records] == [
+        "traces cannot be sent to http://c/v1/traces and are dropped until they can",
+        "traces are sent to http://c/v1/traces again",
+    ]
