@@ -125,10 +125,11 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
 
 
 def _refusals(resource: Resource, stored: Object) -> Iterator[Fault]:
-    named = stored
-    meta = stored.get("metadata") or {}
+    named = semantics.copied(stored)
+    meta = named.setdefault("metadata", {})
     if not meta.get("name") and meta.get("generateName"):
-        named = {**stored, "metadata": {**meta, "name": _GENERATED}}
+        meta["name"] = _GENERATED
+    resource.strategy.prepare_create(named)
     errors = metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)
     for error in dict.fromkeys(errors):
         yield Fault(error.field, error.text)

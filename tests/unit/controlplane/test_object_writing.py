@@ -305,7 +305,7 @@ async def test_kinds_may_demand_a_version(objects: Objects) -> None:
     new = {"metadata": {"name": "a"}, "spec": {"x": 1}}
     assert await refusal(objects.update("zones", "", "a", lambda _old: new)) == (
         422,
-        'zones "a" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
+        'zones "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
     )
     new["metadata"]["resourceVersion"] = str(made.revision)
     assert (await objects.update("zones", "", "a", lambda _old: new)).decode()["spec"] == {"x": 1}

@@ -9,6 +9,7 @@ Source: RFC 1035; CoreDNS' answers for the cluster's zone.
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
@@ -23,6 +24,8 @@ WAITING_MAX: Final = 200
 
 STREAMS_MAX: Final = 100
 STREAM_IDLE_S: Final = 10.0
+_FREE_PORT_ATTEMPTS: Final = 10
+"""A port that is free for datagrams may be taken for streams."""
 
 Address = tuple[str, int]
 _NO_SUCH_NAME: Final = Found()
@@ -51,7 +54,14 @@ class Sockets:
 
 
 def open_sockets(host: str, port: int = PORT) -> Sockets:
-    """Bind both. Raises OSError where that is not allowed or somebody else has the port."""
+    """Bind both; port 0: any that is free for both. Raises OSError where that is not allowed or the port is taken."""
+    for _ in range(_FREE_PORT_ATTEMPTS if port == 0 else 0):
+        with suppress(OSError):
+            return _bound(host, port)
+    return _bound(host, port)
+
+
+def _bound(host: str, port: int) -> Sockets:
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         datagrams.setblocking(False)
