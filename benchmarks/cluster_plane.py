@@ -1,8 +1,8 @@
 """A real etcd and kube-apiserver on loopback, with the aggregation layer, for the benchmark of controllers.
 
 `benchmarks.cluster` starts one for each layout of objects. Everything is in a folder of its own; nothing else is killed
-than what was started here. etcd does not sync to disk, and there is no TLS between it and the API server: what is
-measured is controllers.
+than what was started here. There is no TLS between etcd and the API server, and, where not asked for, no sync to disk:
+what is measured there is controllers.
 """
 
 import base64
@@ -99,15 +99,21 @@ class Plane:
     Args:
         folder: for everything it writes.
         found: the programs.
+        is_synced: whether writes wait for the disk.
+        server_flags: of the API server, besides those that it needs.
 
     Attributes:
         kubeconfig: of a user who may do everything.
         processes: what runs, by program.
     """
 
-    def __init__(self, folder: Path, found: dict[str, Path]) -> None:
+    def __init__(
+        self, folder: Path, found: dict[str, Path], *, is_synced: bool = False, server_flags: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
         self.programs = found
+        self._etcd_flags = () if is_synced else ("--unsafe-no-fsync",)
+        self._further_flags = server_flags
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.kubeconfig = folder / "kubeconfig"
         self.authority = Authority(folder, "cluster-authority")
@@ -118,9 +124,9 @@ class Plane:
         """Start both, and return when the API server is ready."""
         etcd = f"http://127.0.0.1:{free_port()}"
         peer = f"http://127.0.0.1:{free_port()}"
-        self._launch("etcd", _etcd_flags(self.folder, etcd, peer))
+        self._launch("etcd", [*_etcd_flags(self.folder, etcd, peer), *self._etcd_flags])
         server, admin, front = self._certificates()
-        self._launch("kube-apiserver", [*self._server_flags(etcd), *server, *front])
+        self._launch("kube-apiserver", [*self._server_flags(etcd), *server, *front, *self._further_flags])
         self._write_kubeconfig(admin)
         self._wait_ready(admin)
 
@@ -214,7 +220,6 @@ def _etcd_flags(folder: Path, client: str, peer: str) -> list[str]:
     return [
         "--name=bench",
         f"--data-dir={folder}/etcd",
-        "--unsafe-no-fsync",
         "--log-level=warn",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
