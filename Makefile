@@ -51,8 +51,8 @@ lock: ## renew requirements.lock and those of the image from pyproject.toml (nee
 wheel: $(READY) ## build the wheel into dist/
 	$(BIN)/python -m hatchling build --target wheel --directory dist
 
-manifests: $(READY) ## renew deploy/kustomize from the Helm chart (needs make assets)
-	$(BIN)/python tools/kustomize_base.py
+manifests: $(READY) ## renew what deploy/ holds twice from the Helm chart (needs make assets)
+	$(BIN)/python tools/deploy_manifests.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

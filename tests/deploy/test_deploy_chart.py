@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import kustomize_base
+import deploy_manifests
 import pytest
 import yaml
 
 from real_programs import real_program
-from shipped_manifests import CHART, KUSTOMIZE, Grant, container, grants, helm_template, of_kind, run_helm
+from shipped_manifests import CHART, DEPLOY, Grant, container, grants, helm_template, of_kind, run_helm
 
 DIGEST = f"sha256:{'0' * 64}"
 
@@ -20,10 +20,10 @@ def test_the_chart_passes_helms_own_lint() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_files_for_kustomize_are_those_that_the_chart_makes() -> None:
+def test_what_deploy_holds_twice_is_the_same() -> None:
     """`make manifests` would change nothing."""
-    made = kustomize_base.generated(real_program("helm"))
-    assert {name: (KUSTOMIZE / name).read_text() for name in made} == made
+    made = deploy_manifests.generated(real_program("helm"))
+    assert {name: (DEPLOY / name).read_text() for name in made} == made
 
 
 def test_the_default_is_two_controllers_of_which_one_leads() -> None:
@@ -91,10 +91,25 @@ def test_permissions_follow_the_values() -> None:
     assert {grant.group for grant in wide if grant.resource == "*/scale"} == {"", "apps"}
     assert "podscaler.dev" not in {grant.group for grant in wide}
     assert set(grants(of_kind(objects, "Role")["rules"])) == {
-        Grant("create", "coordination.k8s.io", "leases"),
+        *(Grant(verb, "coordination.k8s.io", "leases") for verb in ("create", "list", "watch")),
         Grant("get", "coordination.k8s.io", "leases", "podscaler-controller"),
         Grant("update", "coordination.k8s.io", "leases", "podscaler-controller"),
     }
+
+
+def test_shares_need_leases_whose_names_are_not_known_before() -> None:
+    """Each member has one of its own, and removes those of members that are gone; in this namespace alone."""
+    objects = helm_template("--set=controller.shards=4")
+    leases = {grant for grant in grants(of_kind(objects, "Role")["rules"]) if grant.resource == "leases"}
+    assert leases == {
+        Grant(verb, "coordination.k8s.io", "leases") for verb in ["create", "delete", "get", "list", "update", "watch"]
+    }
+
+
+def test_the_definition_comes_with_the_chart() -> None:
+    """Helm installs what lies in crds/ first."""
+    done = run_helm("show", "crds", str(CHART))
+    assert yaml.safe_load(done.stdout)["metadata"]["name"] == "podautoscalers.podscaler.dev"
 
 
 def test_somebody_elses_service_account_is_used_and_not_made() -> None:

@@ -1,7 +1,8 @@
-"""Writes the generated files of deploy/kustomize from the Helm chart, which is the one source of the manifests.
+"""Writes the generated files of deploy/: kustomize's from the Helm chart, the chart's definition from deploy/crd.
 
-Called by `make manifests` (`python tools/kustomize_base.py [FOLDER]`); a test repeats it and compares. The comments of
-the chart's templates stay: they say why each permission is needed. What only Helm uses (its labels) is left out.
+Called by `make manifests` (`python tools/deploy_manifests.py [FOLDER]`); a test repeats it and compares. The chart is
+the one source of the manifests, and the comments of its templates stay: they say why each permission is needed. What
+only Helm uses (its labels) is left out.
 
 Exit status 0 when everything is written, 2 where `make assets` has not built helm.
 """
@@ -13,8 +14,9 @@ from pathlib import Path
 import asset_modules
 
 ROOT = Path(__file__).parent.parent
-CHART = ROOT / "deploy" / "helm" / "podscaler"
-KUSTOMIZE = ROOT / "deploy" / "kustomize"
+DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm" / "podscaler"
+DEFINITION = "podautoscalers.yaml"
 NAMESPACE = "podscaler-system"
 SOURCE = "# Source: podscaler/templates/"
 HELMS_OWN = ("app.kubernetes.io/managed-by: Helm", "helm.sh/chart: ")
@@ -31,13 +33,13 @@ SHARES = 8
 """How many shares the overlay `sharded` has."""
 
 PLACES = {
-    "serviceaccount.yaml": "base",
-    "rbac.yaml": "base",
-    "service.yaml": "base",
-    "deployment.yaml": "base",
-    "poddisruptionbudget.yaml": "overlays/high-availability",
-    "networkpolicy.yaml": "components/network-policy",
-    "servicemonitor.yaml": "components/service-monitor",
+    "serviceaccount.yaml": "kustomize/base",
+    "rbac.yaml": "kustomize/base",
+    "service.yaml": "kustomize/base",
+    "deployment.yaml": "kustomize/base",
+    "poddisruptionbudget.yaml": "kustomize/overlays/high-availability",
+    "networkpolicy.yaml": "kustomize/components/network-policy",
+    "servicemonitor.yaml": "kustomize/components/service-monitor",
 }
 """The template, and where what it makes goes."""
 
@@ -48,7 +50,7 @@ def main() -> int:
     if helm is None:
         print("there is no helm: run make assets", file=sys.stderr)
         return 2
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else KUSTOMIZE
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else DEPLOY
     for name, text in generated(helm).items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,15 +59,14 @@ def main() -> int:
 
 
 def generated(helm: Path) -> dict[str, str]:
-    """The text of each generated file, by its path below deploy/kustomize."""
+    """The text of each generated file, by its path below deploy."""
     files = _split(_render(helm, *SETTINGS))
     placed = {f"{place}/{template}": files[template] for template, place in PLACES.items()}
     shared = _split(_render(helm, *SETTINGS, f"controller.shards={SHARES}"))
-    crds = sorted((CHART / "crds").glob("*.yaml"))
     return {
         **placed,
-        "overlays/sharded/rbac.yaml": _role(shared["rbac.yaml"]),
-        **{f"components/pod-autoscaler/{crd.name}": crd.read_text() for crd in crds},
+        "kustomize/overlays/sharded/rbac.yaml": _role(shared["rbac.yaml"]),
+        f"helm/podscaler/crds/{DEFINITION}": (DEPLOY / "crd" / DEFINITION).read_text(),
     }
 
 
