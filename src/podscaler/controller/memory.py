@@ -13,9 +13,7 @@ Source: controller.md 1.
 """
 
 import zlib
-from collections.abc import Iterable
 
-from podscaler.api import selectors
 from podscaler.api.selectors import Selector
 from podscaler.controller.consistency import ConsistencyStore
 from podscaler.controller.history_record import Found
@@ -125,17 +123,19 @@ class Memory:
         """The autoscaler does not wait (any more)."""
         self._waiting.discard(key)
 
-    def keep_rivals(self, key: Key, rivals: Iterable[Key], selector: Selector) -> None:
+    def keep_rivals(self, key: Key, rivals: frozenset[Key], selector: Selector) -> None:
         """Autoscalers that nobody here looks after scale the target of this one, which has the selector."""
-        latest = frozenset(rivals)
-        for gone in self._rivals.get(key, frozenset()) - latest:
-            self._selectors.forget("/".join(gone))
-        for rival in latest:
+        for rival in rivals:
             self._selectors.store("/".join(rival), selector)
-        if latest:
-            self._rivals[key] = latest
-        else:
-            self._rivals.pop(key, None)
+        if rivals:
+            self._rivals[key] = rivals
+
+    def drop_rivals(self, key: Key, *, besides: frozenset[Key] = frozenset()) -> None:
+        """Those of this autoscaler are gone, but for the ones that are given."""
+        for gone in self._rivals.pop(key, besides) - besides:
+            self._selectors.forget("/".join(gone))
+        if besides:
+            self._rivals[key] = besides
 
     def stand_at(self, key: Key, replicas: int) -> int:
         """The target has so many replicas, which somebody else may have set; by how many it changed since last time."""
@@ -201,4 +201,4 @@ class Memory:
         self.go_on(key)
         self.act(key)
         self._reported_s.pop(key, None)
-        self.keep_rivals(key, (), selectors.NOTHING)
+        self.drop_rivals(key)

@@ -46,13 +46,15 @@ class Observer:
     async def observe(self, autoscaler: Autoscaler) -> Seen:
         """The facts. Raises nothing that the world may cause: failures are facts."""
         target, scale = await self._read_target(autoscaler)
+        rivals = frozenset(self._around.rivals(autoscaler))
+        self._memory.drop_rivals(autoscaler.key, besides=rivals)
         pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
         observation = self._observation(autoscaler, scale, pods)
         needed = demand.of_sync(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
             return Seen(observation, target, pods)
         self._memory.keep_selector(autoscaler.key, needed.selector)
-        self._memory.keep_rivals(autoscaler.key, self._around.rivals(autoscaler), needed.selector)
+        self._memory.keep_rivals(autoscaler.key, rivals, needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
             pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come

@@ -21,6 +21,7 @@ from podscaler.testing.transport import Failure, Feed, Reply, ScriptedStream, js
 
 Object = dict[str, Any]
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+POD_AUTOSCALERS = "/apis/podscaler.dev/v1alpha1/podautoscalers"
 PODS = "/api/v1/pods"
 RESOURCE_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/"
 APPS = "/apis/apps/v1/namespaces/"
@@ -80,14 +81,34 @@ class FakeCluster:
 
     # What a test does to the cluster.
 
-    def put_autoscaler(self, name: str, spec: Object, *, namespace: str = "shop", uid: str = "u1") -> None:
-        """Create an autoscaler, or replace its spec, which is a new generation."""
-        old = self.collections[HPAS].objects.get((namespace, name))
-        meta = {"name": name, "namespace": namespace, "uid": uid}
+    def put_autoscaler(
+        self,
+        name: str,
+        spec: Object,
+        *,
+        namespace: str = "shop",
+        uid: str = "u1",
+        annotations: Mapping[str, str] | None = None,
+        path: str = HPAS,
+    ) -> None:
+        """Create an autoscaler (of the collection at `path`), or replace its spec, which is a new generation."""
+        old = self.collections[path].objects.get((namespace, name))
+        meta: Object = {"name": name, "namespace": namespace, "uid": uid, "annotations": annotations or {}}
         generation = old["metadata"]["generation"] + 1 if old else 1
         status = old["status"] if old else {"currentReplicas": 0, "desiredReplicas": 0, "currentMetrics": None}
         obj = {"metadata": meta | {"generation": generation}, "spec": spec, "status": status}
-        self._store(HPAS, obj)
+        self._store(path, obj)
+
+    def report(self, name: str, status: Object, *, manager: str, at: str, namespace: str = "shop") -> None:
+        """Write the status of an autoscaler as another controller does, at an instant of the server's clock."""
+        old = self.collections[HPAS].objects[namespace, name]
+        entry = {"manager": manager, "operation": "Update", "subresource": "status", "time": at}
+        metadata = old["metadata"] | {"managedFields": [entry]}
+        self._store(HPAS, old | {"metadata": metadata, "status": status})
+
+    def serve_pod_autoscalers(self) -> None:
+        """Have PodAutoscalers from now on."""
+        self.collections[POD_AUTOSCALERS] = Collection()
 
     def label_autoscaler(self, name: str, *, namespace: str = "shop", **labels: str) -> None:
         """Change labels, which is no new generation."""
@@ -207,6 +228,8 @@ class FakeCluster:
     def _answer(self, request: Request) -> Answer:
         if request.path in DISCOVERY:
             return json_answer(DISCOVERY[request.path])
+        if request.path == POD_AUTOSCALERS and request.path not in self.collections:
+            return refusal(404, "NotFound", "the server could not find the requested resource")
         if request.path in self.collections:
             items = list(self.collections[request.path].objects.values())
             return json_answer({"metadata": {"resourceVersion": str(self._version)}, "items": items})
@@ -267,14 +290,15 @@ class FakeCluster:
         return json_answer(scale)
 
     def _write_status(self, request: Request) -> Answer:
-        _, _, _, _, _, namespace, _, name, _ = request.path.split("/")
-        old = self.collections[HPAS].objects.get((namespace, name))
+        _, _, group, version, _, namespace, plural, name, _ = request.path.split("/")
+        path = f"/apis/{group}/{version}/{plural}"
+        old = self.collections[path].objects.get((namespace, name))
         if old is None:
-            return refusal(404, "NotFound", f'horizontalpodautoscalers.autoscaling "{name}" not found')
+            return refusal(404, "NotFound", f'{plural}.{group} "{name}" not found')
         sent = msgspec.json.decode(request.body or b"{}")
         if sent["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
-            return conflict("horizontalpodautoscalers.autoscaling", name)
-        return json_answer(self._store(HPAS, old | {"status": sent["status"]}))
+            return conflict(f"{plural}.{group}", name)
+        return json_answer(self._store(path, old | {"status": sent["status"]}))
 
     def _store(self, path: str, obj: Object) -> Object:
         collection = self.collections[path]

@@ -1,0 +1,198 @@
+"""Controllers that stand by: dry runs, and those that find another one at work."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from podscaler.api import instants
+from podscaler.clock import NANOSECONDS
+from podscaler.controller import standing
+from podscaler.controller.loop import Controller
+from podscaler.errors import StatusError
+from podscaler.kube.client import Client
+from podscaler.kube.read_only import ReadOnlyTransport
+from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
+from podscaler.testing.cluster import HPAS
+
+OTHER = "kube-controller-manager"
+WRITES = ("PUT", "POST", "PATCH", "DELETE")
+
+
+class World(AutoscalerWorld):
+    """A world whose client cannot write where the settings say so."""
+
+    def make_controller(self) -> Controller:
+        """As there."""
+        transport = ReadOnlyTransport(self.cluster) if self.settings.dry_run else self.cluster
+        client = Client(transport, self.clock)
+        return Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
+
+    def now(self) -> str:
+        """The server's clock."""
+        return instants.text(self.clock.now_ns())
+
+    def status(self, replicas: int, **more: Any) -> dict[str, Any]:
+        """A status as another controller writes it."""
+        return {"currentReplicas": replicas, "desiredReplicas": replicas, "currentMetrics": None} | more
+
+    @property
+    def writes(self) -> list[str]:
+        """What was changed, by method and path."""
+        return [f"{each.method} {each.path}" for each in self.cluster.requests if each.method in WRITES]
+
+
+@pytest.mark.parametrize("history", ["kube-system", None])
+async def test_a_dry_run_writes_nothing(history: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    """A scale that would change is logged once and shown as a gauge; no request but GETs is sent for 2 minutes."""
+    world = World(dry_run=True, history_namespace=history)
+    world.add_web(cpu="1000m", replicas=2)
+    with caplog.at_level(logging.INFO):
+        await world.start()
+        await world.advance(120)
+    await world.close()
+    said = [record.message for record in caplog.records if "would be" in record.message]
+    assert (world.writes, world.replicas(), world.metric("desired_replicas", namespace="shop", hpa_name="web")) == (
+        [],
+        2,
+        4,
+    )
+    assert [line.partition(":")[0] for line in said] == ["horizontalpodautoscaler shop/web"]
+    assert "would be rescaled from 2 to 4: cpu resource utilization" in said[0]
+
+
+async def test_a_dry_run_refuses_by_construction() -> None:
+    """Whatever a client on a read-only transport tries fails without being sent; reviews of permissions pass."""
+    world = World(dry_run=True)
+    client = Client(ReadOnlyTransport(world.cluster), world.clock)
+    for write in (
+        client.put("/x", b"{}", subject="x"),
+        client.post("/x", b"{}", subject="x"),
+        client.patch("/x", b"{}", subject="x"),
+        client.delete("/x", subject="x"),
+    ):
+        with pytest.raises(StatusError, match="nothing is written by a dry run"):
+            await write
+    assert world.cluster.requests == []
+
+
+async def test_another_at_work_is_waited_for() -> None:
+    """While another writes statuses nothing is written, and /readyz says why; 3 periods of silence later it goes on."""
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="1000m", replicas=2)
+    world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    await world.start()
+    await world.advance(40)
+    before = (world.writes, world.replicas(), world.controller.unready())
+    await world.advance(25)
+    assert before == (
+        [],
+        2,
+        [
+            f"another controller writes the status of horizontalpodautoscalers: {OTHER}; nothing is written until it "
+            "has been silent for 3 sync periods (switch it off, or use --other-controller=ignore)"
+        ],
+    )
+    assert (world.replicas(), world.controller.unready()) == (4, [])
+    await world.close()
+
+
+async def test_another_that_begins_later() -> None:
+    """One that writes while we work makes us stop at once, whatever its clock says."""
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="500m", replicas=2)
+    await world.start()
+    await world.advance(20)
+    world.cluster.report("web", world.status(2), manager=OTHER, at="2020-01-01T00:00:00Z")
+    world.cluster.put_pod("web-0", "web", "1000m")
+    world.cluster.put_pod("web-1", "web", "1000m")
+    await world.advance(30)
+    assert (world.replicas(), len(world.controller.unready())) == (2, 1)
+    await world.close()
+
+
+@pytest.mark.parametrize(
+    ("manager", "policy", "at"),
+    [
+        pytest.param("podscaler", standing.REFUSE, None, id="ourselves"),
+        pytest.param("kubectl-edit", standing.REFUSE, None, id="a person"),
+        pytest.param(OTHER, standing.WARN, None, id="another, and we only warn"),
+        pytest.param(OTHER, standing.IGNORE, None, id="another, and we do not look"),
+        pytest.param(OTHER, standing.REFUSE, "2020-01-01T00:00:00Z", id="another, long ago"),
+    ],
+)
+async def test_who_does_not_stop_us(manager: str, policy: str, at: str | None) -> None:
+    """Writes of ours, of people, of long ago, and of others where a flag says so."""
+    world = World(other_controller=policy)
+    world.add_web(cpu="1000m", replicas=2)
+    world.cluster.report("web", world.status(2), manager=manager, at=at or world.now())
+    await world.start()
+    await world.advance(1)
+    assert (world.replicas(), world.controller.unready()) == (4, [])
+    await world.close()
+
+
+async def test_a_warning_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """With `warn` the other is named once, and once more when it has gone."""
+    world = World(other_controller=standing.WARN)
+    world.add_web(cpu="500m", replicas=2)
+    world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    with caplog.at_level(logging.INFO, logger="podscaler.controller.standing"):
+        await world.start()
+        await world.advance(100)
+    await world.close()
+    assert [record.message for record in caplog.records if record.name == "podscaler.controller.standing"] == [
+        f"another controller writes the status of horizontalpodautoscalers too: {OTHER}",
+        "no other controller writes the status of horizontalpodautoscalers any more: going on",
+    ]
+
+
+async def test_standing_by_keeps_the_windows() -> None:
+    """What was recommended while standing by holds a scale-down back after taking over, and no replicas jump."""
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="500m", replicas=4)
+    await world.start()
+    world.cluster.report("web", world.status(4), manager=OTHER, at=world.now())
+    for second in range(0, 100, 10):
+        if second == 60:
+            for number in range(4):
+                world.cluster.put_pod(f"web-{number}", "web", "100m")
+        world.cluster.report("web", world.status(4), manager=OTHER, at=world.now())
+        await world.advance(10)
+    await world.advance(100)
+    held = world.replicas()
+    await world.advance(250)
+    assert (held, world.replicas()) == (4, 1)
+    await world.close()
+
+
+async def test_a_rescale_by_the_other_counts() -> None:
+    """Changes that another makes while we stand by are in the budgets of policies when we take over."""
+    policy = {"type": "Pods", "value": 1, "periodSeconds": 300}
+    behavior = {"scaleUp": {"policies": [policy], "selectPolicy": "Max"}}
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="2000m", replicas=2, behavior=behavior)
+    world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    await world.start()
+    await world.advance(20)
+    world.cluster.scales["shop", "web"]["spec"]["replicas"] = 3
+    world.cluster.report("web", world.status(3), manager=OTHER, at=world.now())
+    await world.advance(120)
+    taken_over = world.replicas()
+    await world.advance(240)
+    assert (taken_over, world.replicas()) == (3, 4)
+    await world.close()
+
+
+async def test_no_sync_costs_a_request_for_it() -> None:
+    """Looking for others costs no request: as many as without."""
+    counts = []
+    for policy in (standing.REFUSE, standing.IGNORE):
+        world = World(other_controller=policy, sync_period_ns=15 * NANOSECONDS)
+        world.add_web(cpu="500m", replicas=2)
+        await world.start()
+        await world.advance(60)
+        await world.close()
+        counts.append([(each.method, each.path) for each in world.cluster.requests])
+    assert counts[0] == counts[1]
+    assert HPAS in [path for _, path in counts[0]]
