@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 10.0
 FLUSH_TIMEOUT_S = 2.0
-FIRST_RATE_PER_S = 200.0
+FIRST_RATE_PER_S = 50.0
 
 
 class Parts:
