@@ -71,11 +71,9 @@ def generated(helm: Path) -> dict[str, str]:
 
 
 def _render(helm: Path, *settings: str) -> str:
-    command = [helm, "template", "podscaler", CHART, f"--namespace={NAMESPACE}"]
-    done = subprocess.run(
-        [*command, *(f"--set={each}" for each in settings)], capture_output=True, text=True, check=True
-    )
-    return done.stdout
+    command = [str(helm), "template", "podscaler", str(CHART), f"--namespace={NAMESPACE}"]
+    command += [f"--set={each}" for each in settings]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _split(rendered: str) -> dict[str, str]:
