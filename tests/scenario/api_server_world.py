@@ -120,6 +120,10 @@ class ApiServerWorld:
         await self._exit.aclose()
         await self.stop_server()
 
+    async def create_system_namespace(self) -> None:
+        """Where leases and histories are kept."""
+        await self.opened.registry.create("namespaces", {"metadata": {"name": "kube-system"}})
+
     async def create_web(self, *, pods: int = 1) -> None:
         """The deployment with pods that are ready, and its autoscaler."""
         registry = self.opened.registry

@@ -47,6 +47,7 @@ async def world(tmp_path: Path) -> AsyncIterator[ApiServerWorld]:
     """A server without a controller."""
     made = ApiServerWorld(tmp_path)
     await made.start_server()
+    await made.create_system_namespace()
     yield made
     await made.close()
 

@@ -11,17 +11,18 @@ from typing import Any
 
 import click
 
-from podscaler.cli import log_output, recording, standing_in, tracing
+from podscaler.cli import election, log_output, recording, standing_in, tracing
 from podscaler.cli import settings as flags
 from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
+from podscaler.cli.election import Alone, Elected, Working
 from podscaler.clock import SystemClock
 from podscaler.controller import garbage, permissions, reaching
+from podscaler.controller.leading.election import Election
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.errors import UsageError
-from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,12 @@ log = logging.getLogger(__name__)
 @log_output.log_options
 @recording.record_options
 @flags.controller_options
+@election.election_options
 @standing_in.standing_in_options
 def command(*, metrics_bind_address: str, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
+    elected = election.parse_election(options)
     address = parse_address(metrics_bind_address) if metrics_bind_address else None
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
@@ -52,7 +55,7 @@ def command(*, metrics_bind_address: str, log_format: str, verbose: int, **optio
     log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
     file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(connection, settings, address, file, otlp_endpoint=endpoint))
+        runner.run(run(connection, settings, address, file, otlp_endpoint=endpoint, elected=elected))
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -79,8 +82,9 @@ async def run(
     file: RecordFile | None = None,
     *,
     otlp_endpoint: str = "",
+    elected: Election | None = None,
 ) -> None:
-    """Work until a signal comes.
+    """Work until a signal comes; with leases if any are `elected`, which a dry run never takes.
 
     Raises UsageError where the server can never be worked with, or where the address to listen on or the file to record
     to cannot be had.
@@ -94,24 +98,29 @@ async def run(
         controller = Controller(client, settings, clock, recording=kept)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.look_on(client, controller)
-        endpoints = Endpoints(controller.telemetry, controller.unready)
+        work: Working = Alone(controller, client)
+        if elected is not None and not settings.dry_run:
+            leases = await connection.open_client(clock, user_agent=f"{USER_AGENT}/leader-election")
+            stack.push_async_callback(leases.close)
+            work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
+        endpoints = Endpoints(controller.telemetry, controller.unready, work.fault)
         stack.push_async_callback(endpoints.stop)
         if address is not None:
             log.info("serving /metrics, /healthz and /readyz on %s", await endpoints.start(*address))
-        working = asyncio.ensure_future(_work(controller, client, connection.config, settings))
+        working = asyncio.ensure_future(_work(work, connection.config, settings))
         loop = asyncio.get_running_loop()
         settling = loop.create_task(garbage.settle_when_listed(controller))
         stack.callback(settling.cancel)
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, controller.stop)
+            loop.add_signal_handler(number, work.stop)
         await working
 
 
-async def _work(controller: Controller, client: Client, config: Config, settings: Settings) -> None:
+async def _work(work: Working, config: Config, settings: Settings) -> None:
     """Wait for the server, say what is not allowed, and work; a signal ends each."""
     clock = SystemClock()
-    ready = asyncio.ensure_future(reaching.wait_for_server(client, config, clock))
-    stopped = asyncio.ensure_future(controller.stopped())
+    ready = asyncio.ensure_future(reaching.wait_for_server(work.client, config, clock))
+    stopped = asyncio.ensure_future(work.stopped())
     try:
         await asyncio.wait((ready, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
@@ -121,9 +130,10 @@ async def _work(controller: Controller, client: Client, config: Config, settings
         ready.cancel()
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
-    warning = asyncio.ensure_future(permissions.warn(client, config.origin, permissions.needed(settings)))
+    needed = (*permissions.needed(settings), *work.permissions)
+    warning = asyncio.ensure_future(permissions.warn(work.client, config.origin, needed))
     try:
-        await controller.run()
+        await work.run()
     finally:
         warning.cancel()
         await asyncio.gather(warning, return_exceptions=True)

@@ -82,6 +82,19 @@ def of_pod_autoscalers() -> tuple[Permission, ...]:
     )
 
 
+def of_leases(namespace: str, *, is_sharded: bool) -> tuple[Permission, ...]:
+    """What holding Leases of `namespace` needs; a lone leader does without watching them, and takes over later."""
+    purpose = "no lease can be held, so nothing is done"
+    verbs = dict.fromkeys(("get", "create", "update", "list"), purpose)
+    verbs["watch"] = purpose if is_sharded else "a lease that is released is noticed late"
+    if is_sharded:
+        verbs["delete"] = "the leases of members that are gone stay"
+    return tuple(
+        Permission(verb, "coordination.k8s.io", "leases", purpose=text, namespace=namespace)
+        for verb, text in verbs.items()
+    )
+
+
 def needed(settings: Settings) -> tuple[Permission, ...]:
     """What a controller with these settings needs."""
     wanted = list(NEEDED)

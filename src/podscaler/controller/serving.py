@@ -20,11 +20,15 @@ class Endpoints:
     Args:
         telemetry: what /metrics shows.
         unready: the reasons why the controller is not ready; empty when it is.
+        fault: what is wrong with its leader election; empty where nothing is.
     """
 
-    def __init__(self, telemetry: Telemetry, unready: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, telemetry: Telemetry, unready: Callable[[], list[str]], fault: Callable[[], str] | None = None
+    ) -> None:
         self._telemetry = telemetry
         self._unready = unready
+        self._fault = fault
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> str:
@@ -53,6 +57,9 @@ class Endpoints:
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
     async def _healthz(self, _: web.Request) -> web.Response:
+        fault = self._fault() if self._fault is not None else ""
+        if fault:
+            return web.Response(text=f"[-]leaderElection failed: {fault}\nhealthz check failed\n", status=500)
         return web.Response(text="ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
