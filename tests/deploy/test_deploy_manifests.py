@@ -12,6 +12,7 @@ import yaml
 import shipped_manifests as shipped
 from podscaler.cli.main import cli
 from podscaler.controller import permissions
+from podscaler.controller.leading import election
 from podscaler.controlplane.access import bootstrap_roles
 from shipped_manifests import Grant, container, grants, of_kind, read
 
@@ -63,14 +64,18 @@ def test_nothing_may_be_read_from_all_secrets_and_config_maps() -> None:
 
 def test_what_the_controller_asks_for_at_its_start_is_granted() -> None:
     """No line in the log about a missing permission."""
-    needed = [*permissions.NEEDED, *permissions.of_histories(shipped.NAMESPACE)]
+    namespace = shipped.NAMESPACE
+    needed = [
+        *permissions.NEEDED,
+        *permissions.of_pod_autoscalers(),
+        *permissions.of_histories(namespace),
+        *permissions.of_leases(namespace, election.NAME, is_sharded=False),
+    ]
     held = granted("ClusterRole") | granted("Role")
     missing = [
-        permission
-        for permission in needed
-        if not any(
-            grant.covers(Grant(permission.verb, permission.group, permission.shown, grant.name)) for grant in held
-        )
+        each
+        for each in needed
+        if not any(grant.covers(Grant(each.verb, each.group, each.shown, each.name)) for grant in held)
     ]
     assert missing == []
 

@@ -210,7 +210,9 @@ class Elected:
         self._controller = controller
         self._stopping = asyncio.Event()
         self.client = leases
-        self.permissions: Sequence[Permission] = of_leases(elected.namespace, is_sharded=elected.shards > 0)
+        self.permissions: Sequence[Permission] = of_leases(
+            elected.namespace, elected.name, is_sharded=elected.shards > 0
+        )
         registry, rng = controller.telemetry.registry, random.Random()
         telemetry = ElectionMetrics(registry)
         self._share: Leadership | Sharding

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from podscaler.controller import autoscaler_kinds
+from podscaler.controller import autoscaler_kinds, history_maps
 from podscaler.controller.settings import Settings
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
@@ -30,6 +30,7 @@ class Permission:
         verb, group, resource, subresource: as RBAC has them.
         purpose: what does not work without it.
         namespace: where; empty: everywhere.
+        name: of the object, where a role may be limited to some; empty: of all.
     """
 
     verb: str
@@ -38,6 +39,7 @@ class Permission:
     subresource: str = ""
     purpose: str = ""
     namespace: str = ""
+    name: str = ""
 
     @property
     def shown(self) -> str:
@@ -63,10 +65,12 @@ NEEDED = (
 
 
 def of_histories(namespace: str) -> tuple[Permission, ...]:
-    """What keeping histories in ConfigMaps of `namespace` needs."""
+    """What keeping histories in ConfigMaps of `namespace` needs: one of them is asked about for all."""
     purpose = "histories do not survive a restart"
+    names = {"get": history_maps.NAME, "create": "", "patch": history_maps.NAME}
     return tuple(
-        Permission(verb, "", "configmaps", purpose=purpose, namespace=namespace) for verb in ("get", "create", "patch")
+        Permission(verb, "", "configmaps", purpose=purpose, namespace=namespace, name=name)
+        for verb, name in names.items()
     )
 
 
@@ -82,15 +86,25 @@ def of_pod_autoscalers() -> tuple[Permission, ...]:
     )
 
 
-def of_leases(namespace: str, *, is_sharded: bool) -> tuple[Permission, ...]:
-    """What holding Leases of `namespace` needs; a lone leader does without watching them, and takes over later."""
+def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permission, ...]:
+    """What holding the Lease of that name needs, or those that begin with it: a role may be limited to the one.
+
+    A lone leader does without watching them, and takes over later.
+    """
     purpose = "no lease can be held, so nothing is done"
     verbs = dict.fromkeys(("get", "create", "update", "list"), purpose)
     verbs["watch"] = purpose if is_sharded else "a lease that is released is noticed late"
     if is_sharded:
         verbs["delete"] = "the leases of members that are gone stay"
     return tuple(
-        Permission(verb, "coordination.k8s.io", "leases", purpose=text, namespace=namespace)
+        Permission(
+            verb,
+            "coordination.k8s.io",
+            "leases",
+            purpose=text,
+            namespace=namespace,
+            name=name if verb in {"get", "update"} and not is_sharded else "",
+        )
         for verb, text in verbs.items()
     )
 
@@ -143,6 +157,7 @@ async def _is_allowed(client: Client, permission: Permission) -> bool:
         "resource": permission.resource,
         "subresource": permission.subresource,
         "namespace": permission.namespace,
+        "name": permission.name,
     }
     review = {
         "kind": "SelfSubjectAccessReview",

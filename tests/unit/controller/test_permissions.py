@@ -57,6 +57,30 @@ async def test_what_is_missing(transport: ScriptedTransport) -> None:
     ]
 
 
+async def test_roles_that_are_limited_to_names_are_enough(transport: ScriptedTransport) -> None:
+    """Histories and the lease of a leader are asked about by name; what cannot be limited to a name, without."""
+    asked = []
+
+    def answer(request: Request) -> Answer:
+        attributes = msgspec.json.decode(request.body or b"")["spec"]["resourceAttributes"]
+        asked.append((attributes["resource"], attributes["verb"], attributes.get("name", "")))
+        return json_answer({"status": {"allowed": True}}, 201)
+
+    transport.on("POST", permissions.REVIEWS, answer)
+    leases = permissions.of_leases("shop", "ours", is_sharded=False)
+    await permissions.missing(Client(transport, VirtualClock()), (*permissions.of_histories("shop"), *leases))
+    assert asked == [
+        ("configmaps", "get", "podscaler-history"),
+        ("configmaps", "create", ""),
+        ("configmaps", "patch", "podscaler-history"),
+        ("leases", "get", "ours"),
+        ("leases", "create", ""),
+        ("leases", "update", "ours"),
+        ("leases", "list", ""),
+        ("leases", "watch", ""),
+    ]
+
+
 async def test_a_line_each(transport: ScriptedTransport, caplog: pytest.LogCaptureFixture) -> None:
     """Verb, resource, what to grant, and what does not work without it; a Role suffices for a namespace."""
     transport.on("POST", permissions.REVIEWS, _review("watch pods", "get configmaps  shop"))

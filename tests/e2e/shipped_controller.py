@@ -1,0 +1,128 @@
+"""The controller as the chart ships it: installed by Helm on a running `up`, at work with its ServiceAccount's token.
+
+Its pods need an image that nobody has built here, so the Deployment has none: the process is started with the
+arguments of the Deployment's container, and whatever the server allows the ServiceAccount.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from up_process import Up
+
+import shipped_manifests as shipped
+from real_programs import real_program
+from shipped_manifests import NAMESPACE, Grant, grants
+
+Object = dict[str, Any]
+
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:podscaler"
+QUICK_FLAGS = {
+    "horizontal-pod-autoscaler-sync-period": "500ms",
+    "horizontal-pod-autoscaler-downscale-stabilization": "5s",
+    "leader-elect-lease-duration": "4s",
+    "leader-elect-renew-deadline": "3s",
+    "leader-elect-retry-period": "500ms",
+}
+
+
+class ShippedController:
+    """One process of the installed chart.
+
+    Args:
+        up: where it is installed.
+        folder: for its files.
+    """
+
+    def __init__(self, up: Up, folder: Path) -> None:
+        self._up = up
+        self._folder = folder
+        self.log = folder / "controller.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def install(self, **controller: Any) -> None:
+        """Install the chart, or change what is installed; `controller` are values of that name."""
+        values = {"replicas": 0, "controller": {"flags": QUICK_FLAGS, "extraArgs": ["-v"]} | controller}
+        command = [real_program("helm"), "upgrade", "--install", "podscaler", str(shipped.CHART), "--create-namespace"]
+        command += [f"--namespace={NAMESPACE}", "--values=-", f"--kubeconfig={self._up.kubeconfig}"]
+        done = subprocess.run(
+            command,
+            input=yaml.safe_dump(values),
+            capture_output=True,
+            text=True,
+            env={"HOME": str(self._folder), "PATH": "/nowhere"},
+            timeout=90,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        """Run the container's command."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "podscaler", *self._arguments(), f"--kubeconfig={self._kubeconfig()}"],
+                stderr=log,
+                env={**os.environ, "HOME": str(self._folder)},
+            )
+
+    def stop(self) -> int:
+        """Ask it to end, as a kubelet does; its exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(timeout=30)
+
+    def end(self) -> None:
+        """End it however it is."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(timeout=30)
+
+    def log_lines(self) -> list[Object]:
+        """What it has logged, each line decoded."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def rules(self) -> set[Grant]:
+        """What the installed roles allow, one by one."""
+        path = "/apis/rbac.authorization.k8s.io/v1"
+        wide = self._up.get(f"{path}/clusterroles/podscaler")
+        narrow = self._up.get(f"{path}/namespaces/{NAMESPACE}/roles/podscaler")
+        return set(grants([*wide["rules"], *narrow["rules"]]))
+
+    def _arguments(self) -> Iterator[str]:
+        deployment = self._up.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/podscaler")
+        for argument in deployment["spec"]["template"]["spec"]["containers"][0]["args"]:
+            expanded = argument.replace("$(POD_NAMESPACE)", NAMESPACE)
+            yield "--metrics-bind-address=127.0.0.1:0" if "metrics-bind" in expanded else expanded
+
+    def _kubeconfig(self) -> Path:
+        """A file with the ServiceAccount's token and nothing else of the admin's."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/podscaler/token"
+        granted = self._up.create(path, {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}})
+        config = yaml.safe_load(self._up.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": granted["status"]["token"]}
+        file = self._folder / "kubeconfig"
+        file.touch(mode=0o600)
+        file.write_text(yaml.safe_dump(config))
+        return file
+
+
+def audited(path: Path) -> list[Object]:
+    """The events of the audit log about the ServiceAccount's requests."""
+    events = (json.loads(line) for line in path.read_text().splitlines())
+    return [event for event in events if event["user"].get("username") == ACCOUNT]
+
+
+def asked(events: Iterable[Object]) -> set[Grant]:
+    """What the requests needed: resources only."""
+    found = set()
+    for event in events:
+        ref = event.get("objectRef")
+        if ref is not None:
+            resource = f"{ref['resource']}/{ref['subresource']}" if "subresource" in ref else ref["resource"]
+            found.add(Grant(event["verb"], ref.get("apiGroup", ""), resource, ref.get("name", "")))
+    return found
