@@ -24,7 +24,7 @@ from podscaler import __version__
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
 from podscaler.controller import following, gates, handover, standing, syncing
-from podscaler.controller.autoscaler_kinds import object_key, of_key
+from podscaler.controller.autoscaler_kinds import HPA, object_key, of_key
 from podscaler.controller.followed_autoscalers import FollowedAutoscalers
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.leading import bounded, fence
@@ -87,7 +87,7 @@ class Controller:
         self._settings = settings
         self._clock = clock
         others = None
-        if settings.other_controller != standing.IGNORE:
+        if settings.other_controller != standing.IGNORE and HPA in settings.kinds:
             others = OtherControllers(clock, period_s=settings.sync_period_s)
         self._autoscalers = FollowedAutoscalers(client, settings, clock, rng=rng, others=others)
         self._pods: Cache[CachedPod] = Cache()
@@ -282,7 +282,7 @@ class Controller:
     def _wait(self, autoscaler: Autoscaler) -> None:
         """Say once that an autoscaler waits, for those that wait for us; whoever stands by has no word to give."""
         is_news = self._memory.wait(autoscaler.key)
-        if is_news and not self._settings.dry_run and not self._standing.refusal():
+        if is_news and not self._settings.dry_run:
             message = handover.said_of(autoscaler.metadata.annotations or {})
             self._around.recorder.record(subject_of(autoscaler), "Normal", handover.WAITING, message)
 

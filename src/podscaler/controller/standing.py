@@ -3,14 +3,16 @@
 The reconciler asks `obstacle` when it has decided, and awaits nothing between that and its first write. Rules:
 
 1. A dry run never writes.
-2. While another controller is at work (`podscaler.controller.other_controllers`), `--other-controller` says what to do:
-   `refuse` stands by until the other has been silent, `warn` says so once and writes, `ignore` does not look.
+2. While another controller is at work (`podscaler.controller.other_controllers`), `--other-controller` says what to do
+   about HorizontalPodAutoscalers: `refuse` stands by until the other has been silent, `warn` says so once and writes,
+   `ignore` does not look. Nobody else looks after PodAutoscalers.
 3. A PodAutoscaler that is gone, or handed over to another, is not carried out any more, even if its sync began before.
 """
 
 import logging
 from collections.abc import Callable
 
+from podscaler.controller.autoscaler_kinds import HPA
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.other_controllers import SILENT_PERIODS, OtherControllers
 
@@ -54,7 +56,7 @@ class Standing:
             return DRY_RUN
         if self._is_current is not None and not self._is_current(autoscaler):
             return GONE
-        return self.refusal()
+        return self.refusal() if autoscaler.kind is HPA else ""
 
     def refusal(self) -> str:
         """Why nothing may be written at all because of others; empty where it may."""

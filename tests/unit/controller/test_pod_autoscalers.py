@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller import autoscaler_kinds, handover, history_record
+from podscaler.api import instants
+from podscaler.controller import autoscaler_kinds, handover, history_record, standing
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER
 from podscaler.controller.history_record import Record
 from podscaler.core.history import History, Recommendation
@@ -115,6 +116,22 @@ async def test_the_target_of_somebody_else() -> None:
     await world.advance(16)
     await world.close()
     assert (*refused, world.replicas()) == (2, "AmbiguousSelector", 4)
+
+
+@pytest.mark.parametrize("kinds", [ONLY, BOTH], ids=["alone", "with others"])
+async def test_another_controller_does_not_matter(kinds: tuple[autoscaler_kinds.AutoscalerKind, ...]) -> None:
+    """PodAutoscalers are looked after while another controller is at work on HorizontalPodAutoscalers."""
+    world = World(*kinds, other_controller=standing.REFUSE)
+    world.add()
+    world.cluster.put_deployment("api", 1)
+    world.cluster.put_pod("api-0", "api", "1000m")
+    world.cluster.put_autoscaler("api", spec("api"))
+    now = instants.text(world.clock.now_ns())
+    world.cluster.report("api", {"desiredReplicas": 1}, manager="kube-controller-manager", at=now)
+    await world.start()
+    await world.advance(16)
+    await world.close()
+    assert (world.replicas(), world.replicas("api")) == (4, 1)
 
 
 async def test_another_target_of_the_other_does_not_matter() -> None:
