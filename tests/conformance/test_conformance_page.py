@@ -16,7 +16,9 @@ NEEDS_A_FLAG = {"discovery:metrics-absent"}
 def _named() -> dict[str, str]:
     """The cases in the page's table of differences, with their reasons."""
     table = PAGE.partition("## Cases that differ")[2].partition("\n## ")[0]
-    return dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", table, re.MULTILINE))
+    single = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", table, re.MULTILINE))
+    several = re.findall(r"^\| ([^`|]+) \| (`.+`) \|$", table, re.MULTILINE)
+    return single | {f"kinds:{name}": why for why, names in several for name in re.findall("`([^`]+)`", names)}
 
 
 def _count(*families: Path) -> int:

@@ -103,6 +103,8 @@ class Strategy:
     """Whether a finalizer that is not the system's own may do without a domain (custom resources: with a warning)."""
     warnings: Callable[[Object, Object | None], list[str]] = _no_warnings
     """What to tell the client of a create or update besides the answer."""
+    allows_create_on_update: bool = False
+    """Whether a PUT to an object that does not exist creates it (Lease, Event, Service, ...)."""
     orphans_by_default: bool = False
     """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
 

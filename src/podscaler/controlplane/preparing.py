@@ -59,7 +59,11 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
     if "deletionGracePeriodSeconds" in stored:
         metadata.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
     _carry("generation", metadata, stored)
-    counts = resource.strategy.has_generation and subresource not in resource.strategy.prepare_subresource_update
+    counts = (
+        resource.strategy.has_generation
+        and subresource != "status"
+        and subresource not in resource.strategy.prepare_subresource_update
+    )
     if counts and _spec_differs(resource, new, old):
         metadata["generation"] = stored.get("generation", 0) + 1
     _tidy(metadata)

@@ -8,6 +8,7 @@ from typing import Any
 from podscaler.api import printing
 from podscaler.api.field import FieldError, invalid, not_supported, required
 from podscaler.api.kinds import (
+    go_struct,
     int_or_percent,
     label_selector,
     pod_defaults,
@@ -43,7 +44,7 @@ def fill(daemon_set: Object) -> None:
 def faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a DaemonSet to be stored."""
     spec = new["spec"]
-    found = workload_spec.selector(spec, "daemonset")
+    found = workload_spec.selector(spec, "daemonset") if spec.get("selector") is not None else []
     found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
     found += workload_spec.counts(spec, "minReadySeconds")
     found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
@@ -56,7 +57,8 @@ def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        return [not_supported(f"{path}.type", kind, ("OnDelete", "RollingUpdate"))]
+        shown = go_struct.shown(strategy, "apps/v1.DaemonSetUpdateStrategy")
+        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
     return _rolling_faults(rolling, f"{path}.rollingUpdate") if rolling else [required(f"{path}.rollingUpdate")]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from podscaler.api import printing
 from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import (
+    go_struct,
     int_or_percent,
     label_selector,
     pod_defaults,
@@ -43,7 +44,8 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     old_spec = old["spec"] if old else None
     found = workload_spec.counts(spec, "replicas")
     found += workload_spec.selector(spec, "deployment")
-    found += workload_spec.template(spec, old_spec=old_spec, kind="ReplicaSet")
+    unusable = workload_spec.selects(spec)
+    found += unusable or workload_spec.template(spec, old_spec=old_spec, kind="ReplicaSet")
     found += _strategy_faults(spec.get("strategy") or {})
     found += workload_spec.counts(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     found += _deadline_faults(spec)
@@ -61,7 +63,8 @@ def _strategy_faults(strategy: Object) -> list[FieldError]:
         return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind == "RollingUpdate":
         return [required(f"{path}.rollingUpdate")] if rolling is None else _rolling_faults(rolling, path)
-    return [not_supported(f"{path}.type", kind, ("Recreate", "RollingUpdate"))]
+    shown = go_struct.shown(strategy, "apps/v1.DeploymentStrategy")
+    return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
 
 
 def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
@@ -101,6 +104,11 @@ def status_faults(new: Object, old: Object | None) -> list[FieldError]:
     return found + workload_spec.not_more(status, "availableReplicas", "readyReplicas")
 
 
+def _content(deployment: Object) -> Any:
+    """What counts as a change: annotations do, for they are handed on to ReplicaSets."""
+    return {"spec": deployment.get("spec"), "annotations": deployment["metadata"].get("annotations") or {}}
+
+
 def _row(deployment: Object, now_ns: int) -> list[Any]:
     spec, status = deployment["spec"], deployment.get("status") or {}
     names, images = printing.containers((spec.get("template") or {}).get("spec") or {})
@@ -134,6 +142,7 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
+        spec_of=_content,
     ),
     printer=Printer(
         columns=(

@@ -104,7 +104,10 @@ RESOURCE = Resource(
     strategy=Strategy(
         validate=faults,
         has_generation=True,
-        spec_of=lambda slice_: [slice_.get(part) for part in ("addressType", "endpoints", "ports")],
+        spec_of=lambda slice_: [
+            *(slice_.get(part) for part in ("addressType", "endpoints", "ports")),
+            *(slice_["metadata"].get(part) for part in ("labels", "annotations")),
+        ],
     ),
     printer=Printer(
         columns=(

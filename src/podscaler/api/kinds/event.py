@@ -184,7 +184,7 @@ _PRINTER = Printer(
         Column("Message", description="What happened, in a sentence."),
         Column("First Seen", description="Time since it was first observed.", priority=1),
         Column("Count", description="How often it was observed.", priority=1),
-        Column("Name", description="Name of the event.", priority=1),
+        Column("Name", format="name", description="Name of the event.", priority=1),
     ),
     row=_row,
 )
@@ -197,7 +197,7 @@ RESOURCE = Resource(
     versions=(Version("v1", "core/v1.Event", default=fill),),
     storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(validate=faults),
+    strategy=Strategy(allows_create_on_update=True, validate=faults),
     fields=_fields,
     printer=_PRINTER,
 )
@@ -210,7 +210,7 @@ NEW_FACE = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(validate=strict_faults),
+    strategy=Strategy(allows_create_on_update=True, validate=strict_faults),
     fields=_new_fields,
     printer=_PRINTER,
     stored_as="events",

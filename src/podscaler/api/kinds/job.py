@@ -51,7 +51,7 @@ def _prepare_create(job: Object) -> None:
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
         return
-    own = {_UID_LABEL: metadata["uid"], _NAME_LABEL: metadata["name"]}
+    own = {_UID_LABEL: metadata["uid"], _NAME_LABEL: metadata.get("name", "")}
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
     for name, value in own.items():

@@ -15,6 +15,12 @@ def fill(lease: Object) -> None:
     lease.setdefault("spec", {})
 
 
+def _drop_gated(lease: Object) -> None:
+    """Leave out what belongs to coordinated leader election, a feature that is off."""
+    for name in ("strategy", "preferredHolder"):
+        (lease.get("spec") or {}).pop(name, None)
+
+
 def faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a Lease to be stored."""
     del old
@@ -40,7 +46,13 @@ RESOURCE = Resource(
     kind="Lease",
     versions=(Version("v1", "coordination/v1.Lease", default=fill),),
     storage_version="v1",
-    strategy=Strategy(validate=faults, allows_unconditional_update=False),
+    strategy=Strategy(
+        prepare_create=_drop_gated,
+        prepare_update=lambda new, _old: _drop_gated(new),
+        validate=faults,
+        allows_unconditional_update=False,
+        allows_create_on_update=True,
+    ),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the lease, unique within its namespace."),

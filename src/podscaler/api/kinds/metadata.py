@@ -19,6 +19,9 @@ _NameRule = Callable[[str], list[str]]
 
 _NAME_RULES: Mapping[str, _NameRule] = {
     "apiservices.apiregistration.k8s.io": names.path_segment_faults,
+    "events": names.path_segment_faults,
+    "poddisruptionbudgets.policy": names.path_segment_faults,
+    "statefulsets.apps": names.dns_label_faults,
     "clusterrolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
     "clusterroles.rbac.authorization.k8s.io": names.path_segment_faults,
     "namespaces": names.dns_label_faults,

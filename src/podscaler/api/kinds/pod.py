@@ -16,6 +16,7 @@ from podscaler.api.resources import Object, Resource, Strategy, Version
 
 def _prepare_update(new: Object, old: Object) -> None:
     status_subresource.keep_status(new, old)
+    pod_admission.admit_again(new, old)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:

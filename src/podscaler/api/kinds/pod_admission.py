@@ -10,19 +10,43 @@ from collections.abc import Iterable
 from podscaler.api.kinds import pod_defaults
 from podscaler.api.quantity import Quantity
 from podscaler.api.resources import Object
+from podscaler.errors import StatusError
 
 _EVICTION_DELAY_S = 300
+_POLICY = "PreemptLowerPriority"
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 def admit(pod: Object) -> None:
-    """Give a new pod its tolerations, its priority and its first status, in place."""
+    """Give a new pod its tolerations, its priority and its first status, in place. Raises StatusError 403."""
     spec = pod["spec"]
     _tolerate(spec, "node.kubernetes.io/not-ready")
     _tolerate(spec, "node.kubernetes.io/unreachable")
-    spec["priority"] = _PRIORITIES.get(spec.get("priorityClassName", ""), 0)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    priority = _PRIORITIES.get(spec.get("priorityClassName", ""), 0)
+    _check_given(spec, (pod.get("metadata") or {}).get("name", ""), {"priority": priority, "preemptionPolicy": _POLICY})
+    spec["priority"] = priority
+    spec.setdefault("preemptionPolicy", _POLICY)
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+
+
+def _check_given(spec: Object, name: str, computed: Object) -> None:
+    """Refuse what only the name of a priority class may say."""
+    words = {"priority": "integer value of priority", "preemptionPolicy": "string value of PreemptionPolicy"}
+    for key, word in words.items():
+        if key in spec and spec[key] != computed[key]:
+            why = f"must not be provided in pod spec; priority admission controller computed {computed[key]}"
+            text = f'pods "{name}" is forbidden: the {word} ({spec[key]}) {why} from the given PriorityClass name'
+            raise StatusError(text, code=403, reason="Forbidden", details={"name": name, "kind": "pods"})
+
+
+def admit_again(pod: Object, old: Object) -> None:
+    """Give a changed pod what admission once gave it, where a client left it out, in place."""
+    spec = pod["spec"]
+    _tolerate(spec, "node.kubernetes.io/not-ready")
+    _tolerate(spec, "node.kubernetes.io/unreachable")
+    for name in ("priority", "preemptionPolicy"):
+        if name in old["spec"]:
+            spec.setdefault(name, old["spec"][name])
 
 
 def _tolerate(spec: Object, taint: str) -> None:

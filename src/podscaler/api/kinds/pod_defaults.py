@@ -32,7 +32,8 @@ def fill_template(workload_spec: Object) -> None:
 def fill_pod_spec(spec: Object) -> None:
     """Defaults that pods and templates share."""
     spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD_S)
+    if spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD_S) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")

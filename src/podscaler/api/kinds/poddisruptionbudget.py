@@ -67,6 +67,7 @@ RESOURCE = Resource(
     short_names=("pdb",),
     has_status=True,
     strategy=Strategy(
+        allows_unconditional_update=False,
         prepare_create=status_subresource.start_with(dict.fromkeys(_COUNTS, 0)),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,

@@ -44,11 +44,16 @@ def _fixed(name: str, given: Any) -> FieldError:
     return invalid(name, given, "field is immutable")
 
 
+def _content(priority_class: Object) -> Any:
+    """What counts as a change of the class."""
+    return {name: part for name, part in priority_class.items() if name != "metadata"}
+
+
 def _row(priority_class: Object, now_ns: int) -> list[Any]:
     return [
         priority_class["metadata"].get("name", ""),
         priority_class.get("value", 0),
-        "true" if priority_class.get("globalDefault") else "false",
+        bool(priority_class.get("globalDefault")),
         printing.created_age(priority_class, now_ns),
         priority_class.get("preemptionPolicy", ""),
     ]
@@ -63,7 +68,7 @@ RESOURCE = Resource(
     storage_version="v1",
     namespaced=False,
     short_names=("pc",),
-    strategy=Strategy(validate=faults),
+    strategy=Strategy(validate=faults, has_generation=True, spec_of=_content),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the priority class."),

@@ -52,8 +52,9 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a ReplicaSet to be stored."""
     spec = new["spec"]
     found = workload_spec.counts(spec, "replicas", "minReadySeconds")
-    found += workload_spec.selector(spec, "replicaset")
-    found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="ReplicaSet")
+    found += workload_spec.selector(spec, "deployment")  # upstream's word, also here
+    unusable = workload_spec.selects(spec)
+    found += unusable or workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="ReplicaSet")
     if old:
         found += workload_spec.immutable("selector", new, old)
     return found

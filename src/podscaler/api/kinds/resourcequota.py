@@ -87,18 +87,33 @@ RESOURCE = Resource(
     ),
 )
 
+
+def _fill_limits(limit_range: Object) -> None:
+    """API defaults, in place: what containers get follows from what they may have."""
+    for item in (limit_range.get("spec") or {}).get("limits") or []:
+        if item.get("type") != "Container":
+            continue
+        default = {**(item.get("max") or {}), **(item.get("default") or {})}
+        requested = {**default, **(item.get("min") or {}), **(item.get("defaultRequest") or {})}
+        if default:
+            item["default"] = default
+        if requested:
+            item["defaultRequest"] = requested
+
+
 LIMIT_RANGE = Resource(
     group="",
     plural="limitranges",
     singular="limitrange",
     kind="LimitRange",
-    versions=(Version("v1", "core/v1.LimitRange"),),
+    versions=(Version("v1", "core/v1.LimitRange", default=_fill_limits),),
     storage_version="v1",
+    strategy=Strategy(allows_create_on_update=True),
     short_names=("limits",),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the limit range, unique within its namespace."),
-            Column("Created At", description="When the limit range was created."),
+            Column("Created At", "date", description="When the limit range was created."),
         ),
         row=_limit_row,
     ),

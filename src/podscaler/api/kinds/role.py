@@ -82,7 +82,7 @@ ROLE = Resource(
     kind="Role",
     versions=(Version("v1", "rbac/v1.Role"),),
     storage_version="v1",
-    strategy=Strategy(validate=role_faults),
+    strategy=Strategy(allows_create_on_update=True, validate=role_faults),
     printer=_PRINTER,
 )
 
@@ -94,6 +94,6 @@ CLUSTER_ROLE = Resource(
     versions=(Version("v1", "rbac/v1.ClusterRole"),),
     storage_version="v1",
     namespaced=False,
-    strategy=Strategy(validate=cluster_role_faults),
+    strategy=Strategy(allows_create_on_update=True, validate=cluster_role_faults),
     printer=_PRINTER,
 )

@@ -109,7 +109,7 @@ ROLE_BINDING = Resource(
     kind="RoleBinding",
     versions=(Version("v1", "rbac/v1.RoleBinding", default=fill),),
     storage_version="v1",
-    strategy=Strategy(validate=partial(faults, namespaced=True)),
+    strategy=Strategy(allows_create_on_update=True, validate=partial(faults, namespaced=True)),
     printer=_PRINTER,
 )
 
@@ -121,6 +121,6 @@ CLUSTER_ROLE_BINDING = Resource(
     versions=(Version("v1", "rbac/v1.ClusterRoleBinding", default=fill),),
     storage_version="v1",
     namespaced=False,
-    strategy=Strategy(validate=partial(faults, namespaced=False)),
+    strategy=Strategy(allows_create_on_update=True, validate=partial(faults, namespaced=False)),
     printer=_PRINTER,
 )

@@ -36,7 +36,7 @@ RESOURCE = Resource(
     versions=(Version("v1", "node/v1.RuntimeClass"),),
     storage_version="v1",
     namespaced=False,
-    strategy=Strategy(validate=faults),
+    strategy=Strategy(validate=faults, allows_unconditional_update=False),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the runtime class."),

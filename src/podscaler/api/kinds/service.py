@@ -117,6 +117,7 @@ RESOURCE = Resource(
         "spec.type": service["spec"].get("type", ""),
     },
     strategy=Strategy(
+        allows_create_on_update=True,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         warnings=service_warnings.warnings,

@@ -10,8 +10,7 @@ from podscaler.api.resources import Column, Object, Printer, Resource, Version
 
 
 def _row(account: Object, now_ns: int) -> list[Any]:
-    name, count = account["metadata"].get("name", ""), len(account.get("secrets") or [])
-    return [name, count, printing.created_age(account, now_ns)]
+    return [account["metadata"].get("name", ""), printing.created_age(account, now_ns)]
 
 
 RESOURCE = Resource(
@@ -25,7 +24,6 @@ RESOURCE = Resource(
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the service account, unique within its namespace."),
-            Column("Secrets", description="Number of secrets that it may use."),
             Column("Age", description="Time since the service account was created."),
         ),
         row=_row,

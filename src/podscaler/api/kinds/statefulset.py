@@ -5,9 +5,9 @@ Source: golden captures; the API reference of apps/v1.
 
 from typing import Any
 
-from podscaler.api import printing
-from podscaler.api.field import FieldError, invalid
-from podscaler.api.kinds import int_or_percent, pod_defaults, scaling, status_subresource, workload_spec
+from podscaler.api import names, printing
+from podscaler.api.field import FieldError, invalid, not_supported
+from podscaler.api.kinds import go_struct, int_or_percent, pod_defaults, scaling, status_subresource, workload_spec
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
@@ -17,6 +17,7 @@ _FIXED = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolic
 def fill(stateful_set: Object) -> None:
     """API defaults, in place."""
     spec = stateful_set.setdefault("spec", {})
+    spec.setdefault("serviceName", "")
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
@@ -52,7 +53,9 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     spec = new["spec"]
     found = _management_faults(spec.get("podManagementPolicy", ""))
     found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
-    found += workload_spec.counts(spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
+    found += _retention_faults(spec.get("persistentVolumeClaimRetentionPolicy") or {})
+    found += workload_spec.counts(spec, "replicas", "minReadySeconds")
+    found += _name_faults(spec)
     found += workload_spec.selector(spec, "statefulset")
     found += workload_spec.template(_with_claims(spec), old_spec=old["spec"] if old else None, kind="StatefulSet")
     return found + (_change_faults(new, old) if old else [])
@@ -76,13 +79,30 @@ def _management_faults(policy: str) -> list[FieldError]:
     return [invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
+def _retention_faults(policy: Object) -> list[FieldError]:
+    return [
+        not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{name}", policy[name], ("Retain", "Delete"))
+        for name in ("whenDeleted", "whenScaled")
+        if policy.get(name) not in (None, "Retain", "Delete")
+    ]
+
+
+def _name_faults(spec: Object) -> list[FieldError]:
+    """What is wrong with the numbers and the Service by which pods are named."""
+    start, service = (spec.get("ordinals") or {}).get("start", 0), spec.get("serviceName", "")
+    found = [] if start >= 0 else [invalid("spec.ordinals.start", start, workload_spec.NOT_NEGATIVE)]
+    return found + [invalid("spec.serviceName", service, text) for text in names.dns_label_faults(service) if service]
+
+
 def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         text = "only allowed for updateStrategy 'RollingUpdate'"
-        return [] if rolling is None else [invalid(f"{path}.rollingUpdate", rolling, text)]
+        shown = go_struct.shown(rolling or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
+        return [] if rolling is None else [invalid(f"{path}.rollingUpdate", shown, text)]
     if kind != "RollingUpdate":
-        return [invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")]
+        shown = go_struct.shown(strategy, "apps/v1.StatefulSetUpdateStrategy")
+        return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
     return _rolling_faults(rolling or {}, f"{path}.rollingUpdate")
 
 

@@ -35,7 +35,7 @@ def _toleration_faults(toleration: Object, path: str) -> list[FieldError]:
         found += [invalid(f"{path}.operator", value, text) for text in names.label_value_faults(value)]
     elif operator == "Exists" and toleration.get("value"):
         text = "value must be empty when `operator` is 'Exists'"
-        found.append(invalid(f"{path}.operator", {name: toleration[name] for name in toleration}, text))
+        found.append(invalid(f"{path}.operator", toleration["value"], text))
     elif operator not in _OPERATORS:
         found.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
     if effect and effect not in _EFFECTS:

@@ -41,7 +41,9 @@ def faults(volumes: list[Object], path: str) -> list[FieldError]:
 
 
 def _source_faults(volume: Object, path: str) -> list[FieldError]:
-    sources = [name for name in volume if name != "name" and volume[name] is not None]
+    order = ("emptyDir", "hostPath")
+    given = [name for name in volume if name != "name" and volume[name] is not None]
+    sources = sorted(given, key=lambda name: order.index(name) if name in order else len(order))
     if not sources:
         return [required(path, "must specify a volume type")]
     found = _known_faults(sources[0], volume[sources[0]], f"{path}.{sources[0]}")

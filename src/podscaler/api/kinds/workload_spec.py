@@ -32,6 +32,14 @@ def selector(spec: Object, kind: str) -> list[FieldError]:
     return found
 
 
+def selects(spec: Object) -> list[FieldError]:
+    """The fault of a selector that cannot be used at all, whose template is then not looked at."""
+    given = spec.get("selector")
+    if given is None or not label_selector.faults(given, "spec.selector"):
+        return []
+    return [invalid("spec.selector", given, "invalid label selector")]
+
+
 def template(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:
     """Faults of `spec.template`: it must carry labels that the selector selects, and pods that never stop."""
     given = spec.get("template") or {}
@@ -71,7 +79,7 @@ def endless(given: Object, kind: str) -> list[FieldError]:
 
 def immutable(field: str, new: Object, old: Object) -> list[FieldError]:
     """The fault of `spec.<field>` when it is not what it was."""
-    if semantics.same(new["spec"].get(field), old["spec"].get(field)):
+    if semantics.same(new["spec"].get(field) or None, old["spec"].get(field) or None):
         return []
     return [invalid(f"spec.{field}", new["spec"].get(field), "field is immutable")]
 

@@ -6,6 +6,7 @@ Called by `app`.
 from dataclasses import replace
 
 from podscaler.api.resources import Object
+from podscaler.clock import rfc3339
 from podscaler.controlplane import evictions
 from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.options import UpdateOptions
@@ -41,13 +42,22 @@ async def bind(plane: Plane, call: Call) -> Answer:
     def change(pod: Object) -> Object:
         if pod["spec"].get("nodeName"):
             why = f"pod {name} is already assigned to node {pod['spec']['nodeName']!r}".replace("'", '"')
-            raise object_refusals.conflict(resource, name, why)
+            raise object_refusals.subresource_conflict(resource, "binding", name, why)
         pod["spec"]["nodeName"] = node
+        _tell_scheduled(pod, rfc3339(plane.clock.now_ns()))
         return pod
 
     update = UpdateOptions("binding", dry_run=options.dry_run, author=None)
     await plane.objects.update("pods", call.path.namespace, name, change, options=update)
     return await answers.of(CREATED, call.form, status=201)
+
+
+def _tell_scheduled(pod: Object, now: str) -> None:
+    """Put the condition of a pod that has its node into its status, in place."""
+    status = pod.setdefault("status", {})
+    others = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
+    told = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    status["conditions"] = [*others, told]
 
 
 async def evict(plane: Plane, call: Call) -> Answer:

@@ -6,6 +6,8 @@ to `objects`, where everything else is decided.
 
 from podscaler.api.json_text import DecodeError
 from podscaler.api.resources import Object, Version
+from podscaler.controlplane.access import acting
+from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.options import Preconditions, UpdateOptions
 from podscaler.controlplane.server import authors, bodies, names, queries, refusals, rendering
 from podscaler.controlplane.server.answers import Answer
@@ -44,6 +46,8 @@ async def replace(plane: Plane, call: Call) -> Answer:
     names.check_name(received.obj, path.name)
     wanted = to_storage(call.served.version, received.obj)
     update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, authors.of(call, options))
+    if _creates(plane, call):
+        return await _create_at(plane, call, wanted, options)
     before: Object = {}
 
     def change(stored: Object) -> Object:
@@ -53,6 +57,26 @@ async def replace(plane: Plane, call: Call) -> Answer:
     entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
     call.warn(entry, before)
     return await rendering.one(plane, call, entry)
+
+
+def _creates(plane: Plane, call: Call) -> bool:
+    """Whether this PUT makes a new object: of some kinds, where there is none of that name."""
+    path = call.path
+    if path.subresource or not call.served.resource.strategy.allows_create_on_update:
+        return False
+    return plane.objects.find(call.key, path.namespace, path.name) is None
+
+
+async def _create_at(plane: Plane, call: Call, wanted: Object, options: WriteOptions) -> Answer:
+    """Create the object for who may create, too. Raises as `create`."""
+    path, user = call.path, acting.USER.get()
+    if plane.authorizer is not None and user is not None:
+        asked = Attributes("create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name)
+        plane.authorizer.authorize(user, asked)
+    author = authors.of(call, options)
+    entry = await plane.objects.create(call.key, wanted, dry_run=options.dry_run, author=author)
+    call.warn(entry, None)
+    return await rendering.one(plane, call, entry, status=201)
 
 
 async def receive(plane: Plane, call: Call, options: WriteOptions) -> Received:

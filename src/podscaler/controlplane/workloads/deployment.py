@@ -177,7 +177,7 @@ class Deployments:
                 raise
 
     async def _write_revision(self, plan: Plan, deployment: Object) -> None:
-        """Annotate the Deployment; where that counts as a new generation, the status has observed it."""
+        """Annotate the Deployment, through its status as upstream does: that is no new generation."""
         notes = deployment["metadata"].get("annotations") or {}
         if not plan.revision or notes.get(revisions.REVISION) == plan.revision:
             return
@@ -185,9 +185,7 @@ class Deployments:
         def annotate(newest: Object) -> None:
             newest["metadata"].setdefault("annotations", {})[revisions.REVISION] = plan.revision
 
-        written = await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), annotate)
-        if written["spec"] == deployment["spec"]:
-            plan.status["observedGeneration"] = written["metadata"]["generation"]
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), annotate, subresource="status")
 
     async def _write_status(self, status: dict[str, Any], deployment: Object) -> None:
         if status == deployment.get("status"):

@@ -150,7 +150,7 @@ def test_what_is_wrong_is_refused(key: str, fields: Object, faults: list[str]) -
         ("ingressclasses.networking.k8s.io", ["x", "example.com/a", "<none>", "<unknown>"]),
         ("runtimeclasses.node.k8s.io", ["x", "runc", "<unknown>"]),
         ("poddisruptionbudgets.policy", ["x", "50%", "N/A", 0, "<unknown>"]),
-        ("priorityclasses.scheduling.k8s.io", ["x", 5, "false", "<unknown>", "PreemptLowerPriority"]),
+        ("priorityclasses.scheduling.k8s.io", ["x", 5, False, "<unknown>", "PreemptLowerPriority"]),
         ("resourcequotas", ["x", "", "", "<unknown>"]),
     ],
 )

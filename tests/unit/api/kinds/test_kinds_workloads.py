@@ -42,7 +42,8 @@ def _faults(resource: Resource, old: dict[str, Any] | None = None, **spec: Any) 
             [
                 "spec.selector.matchExpressions[0].values: Required value: "
                 "must be specified when `operator` is 'In' or 'NotIn'",
-                _UNSELECTED,
+                'spec.selector: Invalid value: {"matchExpressions":[{"key":"app","operator":"In"}]}: '
+                "invalid label selector",
             ],
             id="faulty selector",
         ),
@@ -67,7 +68,10 @@ def _faults(resource: Resource, old: dict[str, Any] | None = None, **spec: Any) 
         ),
         pytest.param(
             {"strategy": {"type": "Roll"}},
-            ['spec.strategy.type: Unsupported value: "Roll": supported values: "Recreate", "RollingUpdate"'],
+            [
+                'spec.strategy: Unsupported value: {"Type":"Roll","RollingUpdate":null}: '
+                'supported values: "Recreate", "RollingUpdate"'
+            ],
             id="unknown strategy",
         ),
         pytest.param(
@@ -139,7 +143,7 @@ def test_an_unchanged_template_is_not_judged_again() -> None:
         pytest.param(
             {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}},
             [
-                'spec.updateStrategy.rollingUpdate: Invalid value: {"partition":1}: '
+                'spec.updateStrategy.rollingUpdate: Invalid value: {"Partition":1,"MaxUnavailable":null}: '
                 "only allowed for updateStrategy 'RollingUpdate'"
             ],
             id="rolling on delete",
