@@ -36,7 +36,7 @@ class Subject:
         period = f"--horizontal-pod-autoscaler-sync-period={round(period_s * 1000)}ms"
         if self.is_ours:
             run = [sys.executable, "-m", "podscaler", "controller", "--history=memory"]
-            run.append("--other-controller=ignore")  # the one before has just ended
+            run += ["--other-controller=ignore", "--leader-elect=false"]  # the one before has just ended
             return [*run, f"--kubeconfig={kubeconfig}", period, f"--metrics-bind-address=127.0.0.1:{port}", *self.flags]
         return [
             str(programs["kube-controller-manager"]),

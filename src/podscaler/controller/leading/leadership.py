@@ -81,6 +81,7 @@ class Leadership:
             await bounded.first_of(work.wait_listed(), self._stopping.wait())
             log.info("attempting to acquire leader lease %s...", self._office.elector.lock)
             while not self._stopping.is_set():
+                self._learned()
                 await self._office.serve(work, prepare=self._wait_alone)
                 await bounded.first_of(self._next_try(), self._stopping.wait())
             await self._announcer.finish()

@@ -1,0 +1,205 @@
+"""Several processes that share work by leases, in virtual time: each writes once a second about what it looks after.
+
+Used by the tests of elections. A write passes the fence, and is noted with its instant.
+"""
+
+import asyncio
+import itertools
+import random
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from podscaler.controller.leading import bounded, fence
+from podscaler.controller.leading.election import Election
+from podscaler.controller.leading.fence import Deposed, FencedTransport
+from podscaler.controller.leading.leadership import Leadership
+from podscaler.controller.leading.sharding import Sharding
+from podscaler.controller.leading.share import Part
+from podscaler.controller.leading.telemetry import ElectionMetrics, ShardMetrics
+from podscaler.controller.leading.tenure import Tenure
+from podscaler.controller.leading.timing import Timing
+from podscaler.kube.cache import Key
+from podscaler.kube.client import Client
+from podscaler.kube.transport import Answer, Request
+from podscaler.testing import VirtualClock
+from podscaler.testing.leases import LeaseServer, Line, OwnClock
+
+PERIOD_S = 1.0
+WRITING_S = 0.1
+"""How long a write is on its way."""
+
+
+class Write(NamedTuple):
+    """One write about an autoscaler."""
+
+    at_s: float
+    process: str
+    key: Key
+
+
+class Process:
+    """One of them: the Work of its election, too.
+
+    Args:
+        world: where it is.
+        name: its identity.
+        shards: as the flag; 0: a leader is elected.
+        skew_s: of its wall clock.
+    """
+
+    def __init__(self, world: "ElectionWorld", name: str, *, shards: int, skew_s: float = 0.0) -> None:
+        self.name = name
+        self.line = world.server.line()
+        self.clock = OwnClock(world.clock, self.line, skew_s=skew_s)
+        self.registry = CollectorRegistry()
+        self._world = world
+        client, rng = Client(self.line, self.clock), random.Random(name)
+        election = Election(timing=world.timing, shards=shards, identity=name)
+        telemetry = ElectionMetrics(self.registry)
+        self.share: Leadership | Sharding
+        if shards:
+            figures = ShardMetrics(self.registry)
+            self.share = Sharding(client, election, clock=self.clock, rng=rng, telemetry=telemetry, figures=figures)
+        else:
+            self.share = Leadership(client, election, clock=self.clock, rng=rng, telemetry=telemetry)
+        self._fenced = FencedTransport(_Notes(world, name, self.line), self.share.weakest)
+        self._syncs: dict[Key, asyncio.Task[None]] = {}
+        self.told: list[str] = []
+        self.task = asyncio.ensure_future(self.share.run(self))
+
+    def keys(self) -> list[Key]:
+        """What it looks after."""
+        return [key for key in self._world.keys if self.share.find(key) is not None]
+
+    async def wait_listed(self) -> None:
+        """As Work."""
+
+    def take_up(self, part: Part) -> None:
+        """As Work: begin to write once a period."""
+        self.told.append("take up")
+        for key in filter(part, self._world.keys):
+            self._syncs[key] = asyncio.ensure_future(self._sync(key))
+
+    async def lay_down(self, part: Part) -> None:
+        """As Work: the writes on their way end."""
+        self.told.append("lay down")
+        await self.clock.sleep(WRITING_S)
+        await self._end(part)
+
+    async def drop(self, part: Part) -> None:
+        """As Work."""
+        self.told.append("drop")
+        await self._end(part)
+
+    async def kill(self) -> None:
+        """End it without a last word."""
+        self.line.is_cut = True
+        self.line.moves.set()
+        await bounded.end(self.task, *self._syncs.values())
+
+    def pause(self) -> None:
+        """Let nothing of it go on."""
+        self.line.moves.clear()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.line.moves.set()
+
+    async def _end(self, part: Part) -> None:
+        await bounded.end(*(self._syncs.pop(key) for key in list(self._syncs) if part(key)))
+
+    async def _sync(self, key: Key) -> None:
+        while True:
+            tenure = self.share.find(key)
+            if tenure is None:
+                return
+            await self._write(key, tenure)
+            await self.clock.sleep(PERIOD_S)
+
+    async def _write(self, key: Key, tenure: Tenure) -> None:
+        fence.enter(tenure)
+        await self.line.moves.wait()
+        try:
+            await self._fenced.request(Request("PUT", "/".join(key), timeout_s=60))
+        except Deposed:
+            self.told.append("refused")
+
+
+class _Notes:
+    """A transport that notes writes, if its process moves and its server is there."""
+
+    server = ""
+
+    def __init__(self, world: "ElectionWorld", name: str, line: Line) -> None:
+        self._world = world
+        self._name = name
+        self._line = line
+
+    async def request(self, request: Request) -> Answer:
+        namespace, name = request.path.split("/")
+        self._world.writes.append(Write(self._world.clock.monotonic_s(), self._name, (namespace, name)))
+        return Answer(200, {}, b"{}")
+
+    def stream(self, request: Request):  # type: ignore[no-untyped-def]  # never called
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class ElectionWorld:
+    """See the module.
+
+    Args:
+        timing: of all elections.
+        namespaces: how many there are, with one autoscaler each.
+    """
+
+    def __init__(self, timing: Timing | None = None, *, namespaces: int = 1) -> None:
+        self.clock = VirtualClock()
+        self.server = LeaseServer()
+        self.timing = timing or Timing()
+        self.keys: list[Key] = [(f"n{number}", "web") for number in range(namespaces)]
+        self.writes: list[Write] = []
+        self.processes: dict[str, Process] = {}
+
+    def start(self, name: str, *, shards: int = 0, skew_s: float = 0.0) -> Process:
+        """One more process."""
+        process = self.processes[name] = Process(self, name, shards=shards, skew_s=skew_s)
+        return process
+
+    async def advance(self, span_s: float) -> None:
+        """Let time pass."""
+        await self.clock.advance(span_s, turns=40)
+
+    async def close(self) -> None:
+        """End all."""
+        for process in self.processes.values():
+            await process.kill()
+
+    def writers(self, *, after_s: float = 0.0) -> set[str]:
+        """Who has written since."""
+        return {write.process for write in self.writes if write.at_s > after_s}
+
+    def gaps_s(self, until_s: float) -> dict[Key, float]:
+        """The longest time without a write, for each autoscaler, from its first write on."""
+        return {
+            key: longest_gap_s([write.at_s for write in self.writes if write.key == key], until_s) for key in self.keys
+        }
+
+    def changes(self) -> dict[Key, list[tuple[float, str, float, str]]]:
+        """For each autoscaler the changes of its writer: last write of one, first of the next."""
+        found: dict[Key, list[tuple[float, str, float, str]]] = {}
+        for key in self.keys:
+            own = [write for write in self.writes if write.key == key]
+            pairs = itertools.pairwise(own)
+            found[key] = [(a.at_s, a.process, b.at_s, b.process) for a, b in pairs if a.process != b.process]
+        return found
+
+
+def longest_gap_s(times_s: Iterable[float], until_s: float) -> float:
+    """Between neighbours, and from the last to the end."""
+    times = [*times_s, until_s]
+    return max((b - a for a, b in itertools.pairwise(times)), default=until_s)

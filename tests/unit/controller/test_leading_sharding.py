@@ -1,0 +1,176 @@
+"""Shards in virtual time: who holds what, and that no autoscaler ever has two writers."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from election_world import ElectionWorld
+
+SHARDS = 6
+LEASE = "podscaler-controller"
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[ElectionWorld]:
+    """A world of thirty namespaces with upstream's durations."""
+    made = ElectionWorld(namespaces=30)
+    yield made
+    await made.close()
+
+
+def shares(world: ElectionWorld) -> dict[str, int]:
+    """How many shards each process holds."""
+    holders = [world.server.holder(f"{LEASE}-shard-{shard}") for shard in range(SHARDS)]
+    return {name: holders.count(name) for name in world.processes if name in holders}
+
+
+def counted_twice(world: ElectionWorld) -> list[str]:
+    """The autoscalers that two processes look after now."""
+    looked_after = [key for process in world.processes.values() for key in process.keys()]  # noqa: SIM118 - no dict
+    return sorted({key[0] for key in looked_after if looked_after.count(key) > 1})
+
+
+async def test_one_member_has_everything(world: ElectionWorld) -> None:
+    """A process that is alone holds all shards, and writes about everything."""
+    process = world.start("a", shards=SHARDS)
+    await world.advance(3)
+    assert (shares(world), len(process.keys()), len({write.key for write in world.writes})) == ({"a": 6}, 30, 30)
+
+
+async def test_members_divide_the_shards(world: ElectionWorld) -> None:
+    """Each newcomer gets its share from the others, in seconds and without a gap worth the name."""
+    for name in "abc":
+        world.start(name, shards=SHARDS)
+        await world.advance(10)
+    assert shares(world) == {"a": 2, "b": 2, "c": 2}
+    assert counted_twice(world) == []
+    assert max(world.gaps_s(world.clock.monotonic_s()).values()) < 3
+
+
+async def test_a_member_that_ends_hands_over(world: ElectionWorld) -> None:
+    """What it held is at work elsewhere within a second, and its own Lease is removed."""
+    for name in "abc":
+        world.start(name, shards=SHARDS)
+    await world.advance(30)
+    world.processes["a"].share.stop()
+    await world.advance(5)
+    assert (shares(world), world.processes["a"].task.done()) == ({"b": 3, "c": 3}, True)
+    assert max(next_s for pairs in world.changes().values() for _, _, next_s, _ in pairs) <= 31
+    assert len([name for name in world.server.leases if "member" in name]) == 2
+    assert "a" not in {lease["spec"]["holderIdentity"] for lease in world.server.leases.values()}
+
+
+async def test_a_member_that_is_killed(world: ElectionWorld) -> None:
+    """Its shards are free when their leases have stood still for their duration, and taken at once."""
+    for name in "abc":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    await world.processes["a"].kill()
+    await world.advance(25)
+    assert shares(world) == {"b": 3, "c": 3}
+    starts = [next_s for pairs in world.changes().values() for last_s, _, next_s, _ in pairs if last_s > 20]
+    assert 44 <= min(starts) <= max(starts) <= 30.5 + 15 + 1.5
+
+
+async def test_all_but_one_are_killed(world: ElectionWorld) -> None:
+    """Two that die within a lease's duration leave nothing alone for longer than that and a retry period."""
+    for name in "abc":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    await world.processes["a"].kill()
+    await world.advance(7)
+    await world.processes["b"].kill()
+    await world.advance(30)
+    assert shares(world) == {"c": 6}
+    assert max(world.gaps_s(world.clock.monotonic_s()).values()) <= 15 + 2 + 2
+
+
+async def test_a_member_that_stood_still(world: ElectionWorld) -> None:
+    """It writes nothing when it moves again, comes back as a member, and gets its share again."""
+    for name in "ab":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    world.processes["a"].pause()
+    await world.advance(30)
+    at_s = world.clock.monotonic_s()
+    world.processes["a"].resume()
+    await world.advance(0.5)
+    early = {write.process for write in world.writes if write.at_s >= at_s}
+    await world.advance(20)
+    assert (early, shares(world), counted_twice(world)) == ({"b"}, {"a": 3, "b": 3}, [])
+
+
+async def test_a_member_that_is_cut_off(world: ElectionWorld) -> None:
+    """It stops by itself before the others take over, and joins again."""
+    for name in "ab":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    world.processes["a"].line.is_cut = True
+    await world.advance(40)
+    late = {write.process for write in world.writes if write.at_s > 41}
+    world.processes["a"].line.is_cut = False
+    await world.advance(30)
+    assert (late, shares(world)) == ({"b"}, {"a": 3, "b": 3})
+
+
+async def test_more_members_than_shards(world: ElectionWorld) -> None:
+    """Some hold nothing, and take over when others go."""
+    for number in range(SHARDS + 2):
+        world.start(f"m{number}", shards=SHARDS)
+    await world.advance(20)
+    first = shares(world)
+    for name in list(first)[:2]:
+        world.processes[name].share.stop()
+    await world.advance(5)
+    assert (sorted(first.values()), sorted(shares(world).values())) == ([1] * SHARDS, [1] * SHARDS)
+
+
+@pytest.mark.parametrize(("before", "after"), [(SHARDS, 4), (0, SHARDS), (SHARDS, 0)])
+async def test_another_number_of_shards(world: ElectionWorld, before: int, after: int) -> None:
+    """Processes with another number wait until the last one with the old number has ended, and then begin."""
+    for name in "ab":
+        world.start(name, shards=before)
+    await world.advance(20)
+    for name in "cd":
+        world.start(name, shards=after)
+    await world.advance(20)
+    while_waiting = world.writers(after_s=20)
+    world.processes["a"].share.stop()
+    await world.advance(10)
+    world.processes["b"].share.stop()
+    at_s = world.clock.monotonic_s()
+    await world.advance(20)
+    assert while_waiting <= {"a", "b"}
+    assert world.writers(after_s=at_s + 2) <= {"c", "d"}
+    assert {key for key in world.keys if any(write.key == key and write.at_s > at_s for write in world.writes)} == set(
+        world.keys
+    )
+    assert counted_twice(world) == []
+
+
+async def test_two_numbers_at_the_same_time(world: ElectionWorld) -> None:
+    """Of processes that begin together with different numbers those with one of them go to work."""
+    world.start("a", shards=4)
+    world.start("b", shards=SHARDS)
+    await world.advance(60)
+    assert len(world.writers()) == 1
+
+
+async def test_relics_are_removed(world: ElectionWorld) -> None:
+    """The Leases of members that were killed go after a while."""
+    for name in "ab":
+        world.start(name, shards=SHARDS)
+    await world.advance(10)
+    await world.processes["a"].kill()
+    await world.advance(20)
+    before = [name for name in world.server.leases if "member" in name]
+    await world.advance(320)
+    assert (len(before), len([name for name in world.server.leases if "member" in name])) == (2, 1)
+
+
+async def test_metrics(world: ElectionWorld) -> None:
+    """Each process tells what it holds, what nobody holds, and how many share the work."""
+    first = world.start("a", shards=SHARDS)
+    world.start("b", shards=SHARDS)
+    await world.advance(20)
+    names = ("podscaler_shards_held", "podscaler_shards_free", "podscaler_shard_members")
+    assert [first.registry.get_sample_value(name) for name in names] == [3, 0, 2]
