@@ -9,6 +9,7 @@ Differs: names of metrics and resources are only checked for being there; a list
 of policies 20, so that the rules' cost has a bound.
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -135,7 +136,7 @@ _TARGET_RULES: Mapping[str, Json] = {
 
 
 def root() -> Json:
-    """The schema of the whole object."""
+    """The schema of the whole object; it shares nothing with what the next call returns."""
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
@@ -146,7 +147,7 @@ def root() -> Json:
     text = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 HorizontalPodAutoscaler."
     )
-    return {"type": "object", "description": text, "required": ["spec"], "properties": properties}
+    return copy.deepcopy({"type": "object", "description": text, "required": ["spec"], "properties": properties})
 
 
 def _of_message(name: str) -> Json:

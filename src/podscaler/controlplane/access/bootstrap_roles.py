@@ -157,6 +157,8 @@ _OURS: Mapping[str, Rules] = {
     AUTOSCALER: (
         "list,watch | apps | deployments,replicasets,statefulsets",
         "list,watch | | replicationcontrollers",
+        "list,watch | podscaler.dev | podautoscalers",
+        "update | podscaler.dev | podautoscalers/status",
     ),
 }
 

@@ -1,0 +1,74 @@
+"""The definition of PodAutoscaler: what is shipped, what it accepts, defaults and refuses."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from podscaler.api import pod_autoscaler, pod_autoscaler_schema, schema
+from podscaler.cli.crd import command
+
+SHIPPED = Path(__file__).parents[3] / "deploy" / "crd" / "podautoscalers.yaml"
+
+
+def test_what_is_shipped() -> None:
+    """deploy/crd is what the command prints: `podscaler crd > deploy/crd/podautoscalers.yaml` renews it."""
+    printed = CliRunner().invoke(command).output
+    assert SHIPPED.read_text() == printed
+    assert yaml.safe_load(printed) == pod_autoscaler.definition()
+
+
+def _walk(node: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
+    found = [(path, node)]
+    for name, child in (node.get("properties") or {}).items():
+        found += _walk(child, f"{path}.{name}")
+    if isinstance(node.get("items"), dict):
+        found += _walk(node["items"], f"{path}[]")
+    return found
+
+
+@pytest.mark.parametrize("part", ["Spec", "Status"])
+def test_all_fields(part: str) -> None:
+    """Every field of autoscaling/v2 is there, however deep."""
+
+    def names(message: str) -> set[str]:
+        if message in schema.OPAQUE:
+            return set()
+        fields = list(schema.get_message(message).json_fields())
+        deeper = [f"{field.name}.{name}" for field in fields if not field.is_scalar for name in names(field.type)]
+        return {field.name for field in fields} | set(deeper)
+
+    def properties(node: dict[str, Any]) -> set[str]:
+        node = node.get("items", node)
+        own = node.get("properties") or {}
+        return set(own) | {f"{name}.{deep}" for name, child in own.items() for deep in properties(child)}
+
+    have = properties(pod_autoscaler_schema.root()["properties"][part.lower()])
+    assert have == names(f"autoscaling/v2.HorizontalPodAutoscaler{part}")
+
+
+def test_every_node_is_structural() -> None:
+    """Every node has a type, or is an integer or a text; every rule has a message; every list a kind."""
+    for path, node in _walk(pod_autoscaler_schema.root()):
+        assert node.get("type") or node.get("x-kubernetes-int-or-string"), path
+        assert all(rule["message"] for rule in node.get("x-kubernetes-validations", [])), path
+
+
+def test_it_is_made_anew() -> None:
+    """Who changes what he got changes nothing for others."""
+    first = pod_autoscaler.definition()
+    kept = copy.deepcopy(first)
+    _strip(first)
+    assert pod_autoscaler.definition() == kept
+
+
+def _strip(value: Any) -> None:
+    strippers: dict[type, Callable[[Any], None]] = {dict: dict.clear, list: list.clear}
+    if type(value) in strippers:
+        for each in list(value.values() if isinstance(value, dict) else value):
+            _strip(each)
+        strippers[type(value)](value)
