@@ -1,6 +1,7 @@
 """An API server without node and controllers, in a thread of its own, for tests that talk to it from outside.
 
-Called by the replays of golden captures.
+Called by the replays of golden captures. Time stands still in the server: what happened in one second has an order of
+its own (managedFields are in the order of their names then), whichever second ends meanwhile.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from podscaler.api import catalog
-from podscaler.clock import Clock, SystemClock
+from podscaler.clock import SystemClock
 from podscaler.controlplane.access import bootstrap, signing_key
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
@@ -30,17 +31,27 @@ VIEWER_TOKEN = "viewer-token"
 START_TIMEOUT_S = 20
 
 
+class _StandingClock(SystemClock):
+    """The machine's clocks, but for a wall clock that stands."""
+
+    def __init__(self) -> None:
+        self._now_ns = super().now_ns()
+
+    def now_ns(self) -> int:
+        """When the server began."""
+        return self._now_ns
+
+
 @contextmanager
 def serving(
     folder: Path,
     *,
     tls: ssl.SSLContext | None = None,
     virtual: Mapping[str, VirtualObjects] | None = None,
-    clock: Clock | None = None,
 ) -> Iterator[int]:
     """The port of a server that keeps its objects in `folder`; computed kinds are served where `virtual` has them."""
     virtual = virtual or {}
-    clock = clock or SystemClock()
+    clock = _StandingClock()
     ports: list[int] = []
     started, stop = threading.Event(), threading.Event()
 

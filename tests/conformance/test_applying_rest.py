@@ -1,7 +1,6 @@
 """Answers of a real API server about server-side apply and managedFields, replayed over HTTP against ours.
 
-applying.jsonl was recorded from kube-apiserver v1.37.0 in the form of the golden captures. Time stands still in the
-server: entries of one second are in the order of their names, whichever second ends meanwhile.
+applying.jsonl was recorded from kube-apiserver v1.37.0 in the form of the golden captures.
 """
 
 import json
@@ -14,20 +13,7 @@ import pytest
 from golden_rest import Replay
 from golden_server import serving
 
-from podscaler.clock import SystemClock
-
 AT_ONCE = 4
-
-
-class _StandingClock(SystemClock):
-    """The machine's clocks, but for a wall clock that stands."""
-
-    def __init__(self) -> None:
-        self._now_ns = super().now_ns()
-
-    def now_ns(self) -> int:
-        """When the tests began."""
-        return self._now_ns
 
 
 def _cases() -> dict[str, dict[str, Any]]:
@@ -41,7 +27,7 @@ CASES = _cases()
 @pytest.fixture(scope="module")
 def differences(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The first difference of every case, empty for those without."""
-    with serving(tmp_path_factory.mktemp("applying"), clock=_StandingClock()) as port:
+    with serving(tmp_path_factory.mktemp("applying")) as port:
         url = f"http://127.0.0.1:{port}"
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = pool.map(lambda case: Replay(url, case).run(), CASES.values())
