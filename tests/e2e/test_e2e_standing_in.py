@@ -1,5 +1,7 @@
 """Controllers beside each other on a cluster of ours and on a real one: dry runs, comparison, detection, migration."""
 
+import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +86,39 @@ def test_the_built_in_controller_is_noticed(side: Side, tmp_path: Path) -> None:
     with side.controller() as running:
         assert eventually(lambda: running.get("/readyz")[0], until=lambda code: code == 200) == 200
         eventually(side.managers, until=lambda found: "podscaler" in found)
+
+
+REFUSED = {
+    "maxReplicas must be greater than or equal to `minReplicas`": {"minReplicas": 9, "maxReplicas": 1},
+    "must specify at least one Object or External metric": {"minReplicas": 0},
+    "scaleTargetRef.apiVersion must specify API group": {"scaleTargetRef": {"kind": "Deployment", "name": "web9"}},
+    "must populate information for the given metric source": {"metrics": [{"type": "Pods"}]},
+    "must set either a target value for metric or a per-pod target, and not both": {
+        "metrics": [
+            {
+                "type": "External",
+                "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": 1, "averageValue": "1"}},
+            }
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_a_definition_refuses(side: Side, message: str) -> None:
+    """A real API server judges a PodAutoscaler by its rules as it judges a HorizontalPodAutoscaler."""
+    if not side.is_live:
+        pytest.skip("rules are not evaluated by our API server")
+    side.define()
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web9"}
+    body = {
+        "apiVersion": "podscaler.dev/v1alpha1",
+        "kind": "PodAutoscaler",
+        "metadata": {"name": "web9", "namespace": NAMESPACE},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": target} | REFUSED[message],
+    }
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        side.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
 
 
 def test_migration_without_a_controller(side: Side) -> None:
