@@ -133,7 +133,7 @@ class Reconciler:
         """Log an error when it is news, not at every sync."""
         if self._memory.is_news(autoscaler.key, error):
             if error:
-                log.warning("%s: %s", autoscaler.described, error)
+                log.warning("%s: %s", autoscaler.described, error, extra={"error": error})
             else:
                 log.info("%s: works again", autoscaler.described)
 
@@ -164,6 +164,7 @@ class Reconciler:
             draft.scale.replicas,
             draft.desired,
             draft.reason,
+            extra={"from": draft.scale.replicas, "to": draft.desired, "reason": draft.reason},
         )
         return settle.written(draft, now_ns), written.refusals
 
@@ -178,7 +179,7 @@ class Reconciler:
             name, before = autoscaler.metadata.name, autoscaler.wire.status
             decision = settle.unreported(decision, before, name, refusal.message)
             if not decision.reached_end:
-                log.warning("%s: its status: %s", autoscaler.described, refusal)
+                log.warning("%s: its status: %s", autoscaler.described, refusal, extra={"error": str(refusal)})
         self._record(subject, decision, follows_status=True)
         return decision, refusal
 

@@ -6,12 +6,13 @@ The loop sets it in the task of each sync, so that whatever a sync awaits, down 
 from contextvars import ContextVar
 from typing import Protocol
 
+from podscaler.controller.autoscaler_kinds import object_key, of_key
 from podscaler.controller.following import Autoscaler
 from podscaler.core.decision import Decision
 from podscaler.kube.cache import Key
 
 CURRENT: ContextVar[Key | None] = ContextVar("autoscaler", default=None)
-"""Namespace and name; None outside of syncs."""
+"""Its key; None outside of syncs."""
 
 
 class Reconciling(Protocol):
@@ -23,6 +24,9 @@ class Reconciling(Protocol):
 
 
 def log_fields() -> dict[str, str]:
-    """The fields that a log record of the running sync has besides its own: `namespace` and `autoscaler`."""
+    """The fields that a log record of the running sync has besides its own: `kind`, `namespace` and `autoscaler`."""
     key = CURRENT.get()
-    return {} if key is None else {"namespace": key[0], "autoscaler": key[1]}
+    if key is None:
+        return {}
+    namespace, name = object_key(key)
+    return {"kind": of_key(key).kind, "namespace": namespace, "autoscaler": name}

@@ -31,6 +31,7 @@ def test_a_record_is_an_object_with_its_fields() -> None:
         "level": "warning",
         "logger": "podscaler.x",
         "msg": "rescaled to 3",
+        "kind": "HorizontalPodAutoscaler",
         "namespace": "shop",
         "autoscaler": "web",
         "replicas": 3,
@@ -60,6 +61,14 @@ def test_one_record_is_one_line() -> None:
     found = json.loads(text)
     assert (found["msg"], found["error"]) == ("a\nb", "first\nsecond")
     assert found["stack"].startswith("Traceback (most recent call last):\n")
+
+
+def test_the_autoscaler_of_our_own_kind_is_named_as_it_is() -> None:
+    """Its kind and its name, not the key under which it is kept."""
+    token = syncing.CURRENT.set(("shop", "podautoscaler/web"))
+    found = syncing.log_fields()
+    syncing.CURRENT.reset(token)
+    assert found == {"kind": "PodAutoscaler", "namespace": "shop", "autoscaler": "web"}
 
 
 def test_outside_of_syncs_no_autoscaler_is_named() -> None:
