@@ -37,7 +37,7 @@ class Selection:
         """Whether `entry` is selected."""
         if not self.may_match(entry) or not self.labels.matches(entry.labels):
             return False
-        return all(term.matches(self._fields_of(entry)) for term in self.fields)
+        return not self.fields or all(term.matches(self._fields_of(entry)) for term in self.fields)
 
     def _fields_of(self, entry: Entry) -> Mapping[str, str]:
         """The selectable fields, decoded once for each version and face of an object."""

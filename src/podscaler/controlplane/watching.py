@@ -10,9 +10,10 @@ Source: the API conventions on watch; tests/conformance/golden/lists-watch.jsonl
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Hashable, Set
+from typing import Literal, Protocol
+
+import msgspec
 
 from podscaler.api import field
 from podscaler.controlplane import listing, refusals
@@ -27,8 +28,7 @@ BATCH_SIZE = 500
 """At most so many notices at once: a writer of frames gets to breathe."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True, gc=False):
     """One watch event.
 
     Attributes:
@@ -48,12 +48,11 @@ class Notice:
         return frame
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """What came since the last batch.
 
     Attributes:
-        notices: in order; empty only where `initial_done` is set.
+        notices: in order; empty only where `initial_done` is set, and after `Subscription.interrupt`.
         revision: everything up to here has been given: the resourceVersion of a bookmark sent now.
         initial_done: this batch ends the initial ADDED events (comes once in a subscription that has them,
             also where there are none).
@@ -62,6 +61,18 @@ class Batch:
     notices: list[Notice]
     revision: int
     initial_done: bool = False
+
+
+class Receiver(Protocol):
+    """Takes what a watcher is to be told at once, at the commit, for as long as it keeps up: no task has to wake."""
+
+    def has_room(self) -> bool:
+        """Whether it can take a batch now."""
+        ...
+
+    def take(self, batch: Batch) -> None:
+        """Take a batch. What it raises is raised again where the batch is then asked for."""
+        ...
 
 
 class Watchers:
@@ -73,12 +84,12 @@ class Watchers:
         store.listen(self._wake)
 
     def _wake(self, events: list[Event]) -> None:
-        by_resource: dict[str, list[Event]] = {}
+        changed: dict[str, set[str]] = {}
         for event in events:
-            by_resource.setdefault(event.subject.resource, []).append(event)
-        for resource, changed in by_resource.items():
+            changed.setdefault(event.subject.resource, set()).add(event.subject.namespace)
+        for resource, namespaces in changed.items():
             for subscription in tuple(self.waiting.get(resource, ())):
-                subscription.notify(changed)
+                subscription.notify(namespaces, events[-1].revision)
 
 
 class Subscription:
@@ -89,6 +100,9 @@ class Subscription:
         selection: what it is about.
         revision: changes after this revision are given.
         initial: the objects to give first, None for none.
+
+    Attributes:
+        receiver: is given what comes while somebody waits for a `batch`, which then waits on.
     """
 
     def __init__(self, watchers: Watchers, selection: Selection, revision: int, initial: list[Entry] | None) -> None:
@@ -98,6 +112,8 @@ class Subscription:
         self._seen = revision
         self._initial = initial
         self._given = 0
+        self._is_interrupted = False
+        self.receiver: Receiver | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     @property
@@ -114,7 +130,7 @@ class Subscription:
         return store.revision
 
     async def batch(self) -> Batch:
-        """The next changes, at most a few hundred; waits until there is one. Cancelling loses nothing.
+        """The next changes, at most a few hundred; waits until there is one, or `interrupt`. Cancelling loses nothing.
 
         Raises StatusError 410 once the watcher fell behind the retained history: end the stream, the client resumes.
         """
@@ -122,16 +138,44 @@ class Subscription:
             return self._initial_batch(self._initial)
         while True:
             notices = self._collect()
-            if notices:
+            if notices or self._is_interrupted:
+                self._is_interrupted = False
                 return Batch(notices, self.revision)
             if not self._watchers.store.log.after(self._resource, self._seen, 1):
                 await self._wait()
 
-    def notify(self, events: list[Event]) -> None:
-        """Wake up if one of `events` may concern this watcher, else pass them over. Called while it waits."""
-        if not any(self._selection.may_match(event.subject) for event in events):
-            self._seen = max(self._seen, events[-1].revision)
-        elif self._waiter is not None and not self._waiter.done():
+    def notify(self, namespaces: Set[str], revision: int) -> None:
+        """Tell of changes in `namespaces` if they may concern this watcher, else pass over all up to `revision`.
+
+        Called while it waits.
+        """
+        wanted = self._selection.namespace
+        if wanted and wanted not in namespaces:
+            self._seen = max(self._seen, revision)
+        elif self.receiver is None or not self._hand_over(self.receiver):
+            self._wake()
+
+    def interrupt(self) -> None:
+        """Have `batch` return without waiting for a change, now or the next time."""
+        self._is_interrupted = True
+        self._wake()
+
+    def _hand_over(self, receiver: Receiver) -> bool:
+        """Whether the receiver has taken all that is new."""
+        if not receiver.has_room():
+            return False
+        seen = self._seen
+        try:
+            notices = self._collect()
+            if notices:
+                receiver.take(Batch(notices, self._seen))
+        except Exception:
+            self._seen = seen  # fails once more in the task that waits, where somebody hears of it
+            return False
+        return not self._watchers.store.log.after(self._resource, self._seen, 1)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _initial_batch(self, entries: list[Entry]) -> Batch:

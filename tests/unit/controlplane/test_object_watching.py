@@ -233,3 +233,69 @@ async def test_options_that_do_not_go_together(objects: Objects, options: ListOp
         objects.watch(GADGETS, options=options)
     message = f'ListOptions.meta.k8s.io "" is invalid: {WHERE}: Forbidden: {text}'
     assert (refused.value.code, refused.value.message) == (422, message)
+
+
+class Reader:
+    """A receiver that keeps what it takes.
+
+    Args:
+        has_room: what it says about itself.
+        error: what it raises instead of taking.
+    """
+
+    def __init__(self, *, has_room: bool = True, error: Exception | None = None) -> None:
+        self._has_room = has_room
+        self._error = error
+        self.taken: list[list[tuple[str, str, int]]] = []
+
+    def has_room(self) -> bool:
+        """As it was told."""
+        return self._has_room
+
+    def take(self, batch: Batch) -> None:
+        """Keep it."""
+        if self._error is not None:
+            raise self._error
+        self.taken.append(told(batch))
+
+
+async def waiting_with(objects: Objects, reader: Reader) -> "asyncio.Task[Batch]":
+    """The task that waits for a batch of a watch with that receiver."""
+    watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(objects.revision)))
+    watch.receiver = reader
+    waiting = asyncio.create_task(watch.batch())
+    await asyncio.sleep(0)
+    return waiting
+
+
+async def test_a_receiver_is_told_at_the_commit(objects: Objects) -> None:
+    """Who waits for a batch waits on while its receiver takes what comes, each change once."""
+    waiting = await waiting_with(objects, reader := Reader())
+    await objects.create(GADGETS, obj("a"))
+    await paint(objects, "a", "red")
+    assert (waiting.done(), reader.taken) == (False, [[("ADDED", "a", 3)], [("MODIFIED", "a", 4)]])
+    waiting.cancel()
+
+
+@pytest.mark.parametrize(
+    "reader", [Reader(has_room=False), Reader(error=ValueError("broken"))], ids=["no room", "fails"]
+)
+async def test_what_a_receiver_does_not_take_comes_as_a_batch(objects: Objects, reader: Reader) -> None:
+    """Nothing is lost where the receiver has no room or fails."""
+    waiting = await waiting_with(objects, reader)
+    await objects.create(GADGETS, obj("a"))
+    assert (told(await waiting), reader.taken) == ([("ADDED", "a", 3)], [])
+
+
+@pytest.mark.parametrize("is_early", [True, False], ids=["before it waits", "while it waits"])
+async def test_an_interrupted_watch_gives_an_empty_batch(objects: Objects, *, is_early: bool) -> None:
+    """It says once how far it is, and then waits again."""
+    watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(objects.revision)))
+    if is_early:
+        watch.interrupt()
+    waiting = asyncio.create_task(watch.batch())
+    await asyncio.sleep(0)
+    if not is_early:
+        watch.interrupt()
+    assert await waiting == Batch([], objects.revision)
+    assert await is_silent(watch)

@@ -3,6 +3,9 @@
 Called by `streams` and `pod_logs`. Once its head is sent a failure can no longer be told as a status, so the connection
 is cut instead: what the client has got ends in the middle, which every client knows how to take. A client that does not
 read is cut off too, instead of holding what it should get for ever.
+
+What is small goes straight to the transport as a chunk of its own: aiohttp keeps nothing back once the head is sent,
+and a watch with a thousand readers consists of such writes.
 """
 
 import asyncio
@@ -37,6 +40,7 @@ class GrowingResponse:
 
     def __init__(self, request: web.BaseRequest, content_type: str, warnings: Iterable[str] = ()) -> None:
         self._request = request
+        self._transport: asyncio.Transport | None = None
         self.response = web.StreamResponse(headers={"Cache-Control": "no-cache, private"})
         answers.add_warnings(self.response, warnings)
         self.response.content_type = content_type
@@ -44,9 +48,21 @@ class GrowingResponse:
     async def __aenter__(self) -> Self:
         self.response.enable_chunked_encoding()
         await self.response.prepare(self._request)
+        self._transport = self._request.transport
         if (beginning := self._request.get(BEGINNING)) is not None:
             await beginning.tell()
         return self
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was written has gone out, and more would go."""
+        transport = self._transport
+        return transport is not None and transport.get_write_buffer_size() == 0 and not transport.is_closing()
+
+    def push(self, data: bytes) -> None:
+        """Send `data`, which is not empty, as one chunk; only where the response `is_idle`."""
+        assert self._transport is not None
+        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def write(self, data: bytes) -> None:
         """Send `data` (nothing, if it is empty); returns when there is room for more.
@@ -56,9 +72,8 @@ class GrowingResponse:
         """
         if not data:
             return
-        transport = self._request.transport
-        if len(data) < SMALL_BYTES and transport is not None and transport.get_write_buffer_size() == 0:
-            await self.response.write(data)  # goes out at once: no need for a timer
+        if len(data) < SMALL_BYTES and self.is_idle:
+            self.push(data)  # goes out at once: no need for a timer
             return
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
@@ -81,5 +96,5 @@ class GrowingResponse:
         return True
 
     def _cut(self) -> None:
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()

@@ -7,7 +7,7 @@ Source: the API concepts on watches and bookmarks; a watch whose history is gone
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
 from random import Random
 
@@ -117,30 +117,60 @@ async def _run(
 
 
 async def _follow(stream: GrowingResponse, frames: "_Frames", source: Subscription) -> None:
-    async for batch in _batches(source):
-        if batch is None:
-            await stream.write(frames.bookmark(source.revision))
-        else:
+    source.receiver = _Receiver(stream, frames)
+    with _Bookmarks(source) as bookmarks:
+        while True:
+            batch = await source.batch()
             for piece in frames.pieces(batch):
                 await stream.write(piece)
+            if bookmarks.is_due and not batch.notices:
+                bookmarks.begin()
+                await stream.write(frames.bookmark(source.revision))
 
 
-async def _batches(source: Subscription) -> AsyncIterator[Batch | None]:
-    """The batches of a subscription, and None where it is time for a bookmark."""
-    loop = asyncio.get_running_loop()
-    next_bookmark_at = loop.time() + BOOKMARK_PERIOD_S
-    while True:
-        waiting = asyncio.timeout_at(next_bookmark_at)
-        try:
-            async with waiting:
-                batch = await source.batch()
-        except TimeoutError:
-            if not waiting.expired():
-                raise
-            next_bookmark_at = loop.time() + BOOKMARK_PERIOD_S
-            yield None
-        else:
-            yield batch
+class _Receiver:
+    """Writes what comes while the stream's task waits, as long as the client keeps up with reading."""
+
+    def __init__(self, stream: GrowingResponse, frames: "_Frames") -> None:
+        self._stream = stream
+        self._frames = frames
+
+    def has_room(self) -> bool:
+        """See `watching.Receiver`."""
+        return self._stream.is_idle
+
+    def take(self, batch: Batch) -> None:
+        """See `watching.Receiver`."""
+        self._stream.push(b"".join(self._frames.pieces(batch)))
+
+
+class _Bookmarks:
+    """When it is time for a bookmark: a while after the last one, as soon as there is nothing else to be sent.
+
+    One timer for each bookmark, not for each wait: most waits end long before.
+    """
+
+    def __init__(self, source: Subscription) -> None:
+        self._source = source
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_due = False
+
+    def __enter__(self) -> "_Bookmarks":
+        self.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def begin(self) -> None:
+        """Wait for the next one."""
+        self.is_due = False
+        self._timer = asyncio.get_running_loop().call_later(BOOKMARK_PERIOD_S, self._become_due)
+
+    def _become_due(self) -> None:
+        self.is_due = True
+        self._source.interrupt()
 
 
 class _Frames:
@@ -151,11 +181,14 @@ class _Frames:
         self._call = call
         self._sends_bookmarks = bookmarks
         self._marks_initial = bookmarks and bool(options.send_initial_events)
+        self._form = f"{call.served.api_version} {call.form}"
         self._columns: list[Object] | None = shapes.columns(call.served.resource.printer)
 
     def pieces(self, batch: Batch) -> list[bytes]:
         """The frames of a batch, joined into pieces to be written."""
         frames = [self._frame(notice) for notice in batch.notices]
+        if len(frames) == 1 and not batch.initial_done:
+            return frames
         if batch.initial_done and self._marks_initial:
             frames.append(self._bookmark(batch.revision, {"k8s.io/initial-events-end": "true"}))
         pieces: list[bytes] = []
@@ -178,10 +211,9 @@ class _Frames:
         return self._framed("ERROR", json_text.encode(error.to_status()))
 
     def _frame(self, notice: Notice) -> bytes:
-        form = self._call.form
-        if form.shape == "table":
+        if self._call.form.shape == "table":
             return _frame(notice.type, self._table_of(notice))
-        return notice.encoded((self._call.served.api_version, form), self._encode)
+        return notice.encoded(self._form, self._encode)
 
     def _encode(self, notice: Notice) -> bytes:
         form, served, shaper = self._call.form, self._call.served, self._plane.shaper
