@@ -97,6 +97,7 @@ class Process:
         """End it without a last word."""
         self.line.is_cut = True
         self.line.moves.set()
+        self._world.processes.pop(self.name, None)
         await bounded.end(self.task, *self._syncs.values())
 
     def pause(self) -> None:
@@ -139,7 +140,7 @@ class _Notes:
 
     async def request(self, request: Request) -> Answer:
         namespace, name = request.path.split("/")
-        self._world.writes.append(Write(self._world.clock.monotonic_s(), self._name, (namespace, name)))
+        self._world.note(Write(self._world.clock.monotonic_s(), self._name, (namespace, name)))
         return Answer(200, {}, b"{}")
 
     def stream(self, request: Request):  # type: ignore[no-untyped-def]  # never called
@@ -155,6 +156,11 @@ class ElectionWorld:
     Args:
         timing: of all elections.
         namespaces: how many there are, with one autoscaler each.
+
+    Attributes:
+        writes: all of them, in order.
+        overlaps: those that came while another process, too, might have written about the same autoscaler.
+        processes: those that have not been killed.
     """
 
     def __init__(self, timing: Timing | None = None, *, namespaces: int = 1) -> None:
@@ -163,6 +169,7 @@ class ElectionWorld:
         self.timing = timing or Timing()
         self.keys: list[Key] = [(f"n{number}", "web") for number in range(namespaces)]
         self.writes: list[Write] = []
+        self.overlaps: list[Write] = []
         self.processes: dict[str, Process] = {}
 
     def start(self, name: str, *, shards: int = 0, skew_s: float = 0.0) -> Process:
@@ -170,13 +177,20 @@ class ElectionWorld:
         process = self.processes[name] = Process(self, name, shards=shards, skew_s=skew_s)
         return process
 
+    def note(self, write: Write) -> None:
+        """A write arrives; it is an overlap if another process may write about the same autoscaler now."""
+        self.writes.append(write)
+        others = (each.share.find(write.key) for name, each in self.processes.items() if name != write.process)
+        if any(tenure is not None and tenure.remaining_s() > 0 for tenure in others):
+            self.overlaps.append(write)
+
     async def advance(self, span_s: float) -> None:
         """Let time pass."""
         await self.clock.advance(span_s, turns=40)
 
     async def close(self) -> None:
         """End all."""
-        for process in self.processes.values():
+        for process in list(self.processes.values()):
             await process.kill()
 
     def writers(self, *, after_s: float = 0.0) -> set[str]:

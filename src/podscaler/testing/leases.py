@@ -188,6 +188,7 @@ class OwnClock:
         self._clock = clock
         self._line = line
         self.skew_s = skew_s
+        self._origin_s = abs(skew_s) * 3
 
     def now_ns(self) -> int:
         """The wall clock, as this process has it."""
@@ -195,7 +196,7 @@ class OwnClock:
 
     def monotonic_s(self) -> float:
         """The monotonic clock, which has an origin of its own."""
-        return self._clock.monotonic_s() + abs(self.skew_s) * 3
+        return self._clock.monotonic_s() + self._origin_s
 
     async def sleep(self, delay_s: float) -> None:
         """Return after the delay, or when the process moves again."""

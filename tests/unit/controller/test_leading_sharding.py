@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
+
 from election_world import ElectionWorld
 
 SHARDS = 6

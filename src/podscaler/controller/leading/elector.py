@@ -67,6 +67,7 @@ class Elector:
         self._observed: Record | None = None
         self._observed_at_s = -math.inf
         self._reported = ""
+        self._said = ""
 
     @property
     def is_leader(self) -> bool:
@@ -102,9 +103,11 @@ class Elector:
         try:
             is_ours = await bounded.within(self._clock, limit_s, self._try(begun))
         except StatusError as error:
-            log.warning("the lease %s: %s", self.lock, error)
+            log.log(logging.DEBUG if str(error) == self._said else logging.WARNING, "lease %s: %s", self.lock, error)
+            self._said = str(error)
             is_ours = False
         if is_ours:
+            self._said = ""
             self.tenure.renew(begun, self._timing.renew_deadline_s)
         self._report()
         return is_ours
