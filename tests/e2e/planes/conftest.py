@@ -1,0 +1,43 @@
+"""Fixtures: a stage on each control plane, kept for the session, and a scene on it for each test."""
+
+import re
+from collections.abc import Iterator
+
+import planes
+import pytest
+from planes import await_ready
+from stage import Scene, Stage, staged
+
+
+@pytest.fixture(scope="session")
+def embedded_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A stage on `podscaler up`."""
+    folder = tmp_path_factory.mktemp("embedded")
+    with planes.embedded(folder) as plane, staged(plane, folder) as stage:
+        yield stage
+
+
+@pytest.fixture(scope="session")
+def real_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A stage on a real control plane; skips where there is none."""
+    folder = tmp_path_factory.mktemp("real")
+    with planes.real(folder) as plane, staged(plane, folder) as stage:
+        yield stage
+
+
+@pytest.fixture(params=["embedded", "real"])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """Both, one after the other."""
+    found: Stage = request.getfixturevalue(f"{request.param}_stage")
+    return found
+
+
+@pytest.fixture
+def scene(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A namespace of the test's own, which is deleted afterwards."""
+    await_ready(stage.api)
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-60:].strip("-")
+    found = stage.namespace(name)
+    yield found
+    await_ready(stage.api)
+    stage.api.delete(f"/api/v1/namespaces/{name}")

@@ -1,0 +1,180 @@
+"""What goes wrong in between, with the same result on both control planes: nothing stays wrong."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from planes import await_ready
+from stage import HPAS, Scene
+from up_process import eventually
+
+pytestmark = pytest.mark.e2e
+
+NO_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+HEALS_WITHIN_S = 60
+
+
+@contextmanager
+def meddling(scene: Scene) -> Iterator[list[int]]:
+    """Somebody writes the autoscaler's status and its target all the time; how often it succeeded."""
+    ended = threading.Event()
+    written: list[int] = []
+
+    def meddle() -> None:
+        while not ended.wait(0.05):
+            count = len(written)
+            status = {"status": {"currentReplicas": count % 7, "desiredReplicas": count % 5}}
+            scene.api.patch(f"{scene.path(HPAS, 'web')}/status", status)
+            scene.api.patch(scene.path("deployments", "web"), {"metadata": {"annotations": {"turn": str(count)}}})
+            written.append(count)
+        scene.api.close()
+
+    thread = threading.Thread(target=meddle)
+    thread.start()
+    try:
+        yield written
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_others_write_in_between(scene: Scene) -> None:
+    """Conflicts delay nothing for good: the count follows the load, and in the end the status is the controller's."""
+    scene.deploy()
+    scene.use(300)
+    scene.autoscale(behavior=NO_WINDOW)
+    with meddling(scene) as written:
+        scene.await_replicas(3)
+        scene.use(500)
+        scene.await_replicas(5)
+    assert len(written) > 3
+    eventually(
+        lambda: scene.hpa()["status"],
+        until=lambda found: (found["currentReplicas"], found["desiredReplicas"]) == (5, 5),
+    )
+
+
+def test_deletion_and_recreation(scene: Scene) -> None:
+    """A new autoscaler of the same name begins anew: what was recommended to the old one is forgotten."""
+    scene.deploy()
+    scene.use(500)
+    scene.autoscale(behavior={"scaleDown": {"stabilizationWindowSeconds": 3600}})
+    scene.await_replicas(5)
+    scene.await_running(5)
+    scene.use(200)
+    scene.await_condition("AbleToScale", "True", "ScaleDownStabilized")
+    scene.api.delete(scene.path(HPAS, "web"))
+    assert scene.replicas() == 5
+    scene.autoscale(behavior={"scaleDown": {"stabilizationWindowSeconds": 2}})
+    scene.await_replicas(2)
+
+
+def test_a_target_is_deleted_and_recreated(scene: Scene) -> None:
+    """The autoscaler finds the new workload of the same name and its pods."""
+    scene.deploy()
+    scene.use(300)
+    scene.autoscale(behavior=NO_WINDOW)
+    scene.await_replicas(3)
+    scene.api.delete(scene.path("deployments", "web"), {"propagationPolicy": "Background"})
+    scene.await_running(0)
+    scene.await_condition("AbleToScale", "False", "FailedGetScale")
+    scene.deploy()
+    scene.await_replicas(3)
+
+
+def test_another_controller_goes_on(scene: Scene) -> None:
+    """A window goes on where the killed controller was: a high recommendation from before still holds back."""
+    scene.deploy()
+    scene.use(400)
+    scene.autoscale(behavior={"scaleDown": {"stabilizationWindowSeconds": 3600}})
+    scene.await_replicas(4)
+    scene.await_running(4)
+    scene.use(100)
+    scene.await_condition("AbleToScale", "True", "ScaleDownStabilized")
+    time.sleep(1)
+    scene.stage.replace_controller()
+    scene.sync_times(3)
+    assert (scene.replicas(), scene.condition("AbleToScale")) == (4, ("True", "ScaleDownStabilized"))
+    scene.use(600)
+    scene.await_replicas(6)
+
+
+def test_the_api_server_restarts(scene: Scene) -> None:
+    """After a crash of the API server the controller goes on by itself, with nothing lost."""
+    scene.deploy()
+    scene.use(300)
+    scene.autoscale(behavior=NO_WINDOW)
+    scene.await_replicas(3)
+    scene.stage.plane.kill_server()
+    scene.use(500)
+    scene.stage.plane.start_server()
+    await_ready(scene.api)
+    scene.await_replicas(5, timeout_s=HEALS_WITHIN_S)
+    scene.await_running(5)
+    eventually(lambda: scene.hpa()["status"]["currentReplicas"], until=lambda found: found == 5, timeout_s=30)
+
+
+def test_watches_are_cut(scene: Scene) -> None:
+    """Changes that happened while no watch was there are seen afterwards."""
+    scene.deploy()
+    scene.use(300)
+    scene.autoscale(behavior=NO_WINDOW)
+    scene.await_replicas(3)
+    for turn in range(3):
+        eventually(scene.stage.gate.cut)
+        scene.api.patch(scene.path(HPAS, "web"), {"spec": {"minReplicas": 4 + turn}})
+    scene.await_replicas(6, timeout_s=HEALS_WITHIN_S)
+    scene.deploy("late")
+    scene.use(200, app="late")
+    scene.autoscale(name="late")
+    scene.await_replicas(2, "late", timeout_s=HEALS_WITHIN_S)
+
+
+@pytest.mark.parametrize("refusal", [429, 503], ids=["too many requests", "unavailable"])
+def test_the_api_server_refuses_for_a_while(scene: Scene, refusal: int) -> None:
+    """What it said with Retry-After is heeded, and work goes on when it answers again."""
+    scene.deploy()
+    scene.use(300)
+    scene.autoscale(behavior=NO_WINDOW)
+    scene.await_replicas(3)
+    scene.stage.gate.refusal = refusal
+    scene.use(500)
+    time.sleep(2)
+    assert scene.replicas() == 3
+    scene.stage.gate.refusal = 0
+    scene.await_replicas(5, timeout_s=HEALS_WITHIN_S)
+
+
+def test_a_slow_api_server(scene: Scene) -> None:
+    """With half a second for each answer the count still follows the load."""
+    scene.deploy()
+    scene.use(300)
+    scene.stage.gate.delay_s = 0.5
+    try:
+        scene.autoscale(behavior=NO_WINDOW)
+        scene.await_replicas(3)
+    finally:
+        scene.stage.gate.delay_s = 0.0
+
+
+def test_metrics_are_out(scene: Scene) -> None:
+    """The count stays, status and an event say why, and when metrics are back it follows the load again."""
+    scene.deploy()
+    scene.use(300)
+    scene.autoscale(behavior=NO_WINDOW)
+    scene.await_replicas(3)
+    scene.await_running(3)
+    scene.stage.metrics.is_out = True
+    try:
+        scene.use(100)
+        scene.await_condition("ScalingActive", "False", "FailedGetResourceMetric")
+        scene.sync_times(2)
+        assert scene.replicas() == 3
+        reasons = eventually(lambda: [reason for reason, _ in scene.events() if reason.startswith("FailedGet")])
+        assert set(reasons) == {"FailedGetResourceMetric"}
+    finally:
+        scene.stage.metrics.is_out = False
+    scene.await_condition("ScalingActive", "True", "ValidMetricFound")
+    scene.await_replicas(1)
