@@ -4,17 +4,17 @@ Waits for the API server, says what it does not allow, then works until SIGINT o
 """
 
 import asyncio
-import logging
 import signal
 from contextlib import AsyncExitStack
 from typing import Any
 
 import click
 
-from podscaler.cli import election, log_output, recording, standing_in, tracing
+from podscaler.cli import election, endpoints, log_output, recording, standing_in, tracing
 from podscaler.cli import settings as flags
 from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
 from podscaler.cli.election import Alone, Elected, Working
+from podscaler.cli.endpoints import Serving
 from podscaler.clock import SystemClock
 from podscaler.controller import garbage, permissions, reaching
 from podscaler.controller.leading.election import Election
@@ -22,48 +22,32 @@ from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
-from podscaler.errors import UsageError
 from podscaler.kube.config import Config
-
-log = logging.getLogger(__name__)
 
 
 @click.command(
     epilog="Example: podscaler controller --kubeconfig ~/.kube/config --horizontal-pod-autoscaler-sync-period=10s"
 )
 @connection_options
-@click.option(
-    "--metrics-bind-address",
-    metavar="HOST:PORT",
-    default="",
-    help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
-)
+@endpoints.endpoint_options
 @tracing.tracing_option
 @log_output.log_options
 @recording.record_options
 @flags.controller_options
 @election.election_options
 @standing_in.standing_in_options
-def command(*, metrics_bind_address: str, log_format: str, verbose: int, **options: Any) -> None:
+def command(*, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
     elected = election.parse_election(options)
-    address = parse_address(metrics_bind_address) if metrics_bind_address else None
+    serving = endpoints.parse_serving(options)
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
     endpoint = options["otlp_endpoint"]
     log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
     file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(connection, settings, address, file, otlp_endpoint=endpoint, elected=elected))
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`. Raises UsageError."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise UsageError(f'--metrics-bind-address "{text}" is not HOST:PORT')
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all, as in upstream's flags
+        runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, elected=elected))
 
 
 def loop_factory() -> Any:
@@ -78,7 +62,7 @@ def loop_factory() -> Any:
 async def run(
     connection: Connection,
     settings: Settings,
-    address: tuple[str, int] | None,
+    serving: Serving | None,
     file: RecordFile | None = None,
     *,
     otlp_endpoint: str = "",
@@ -103,10 +87,8 @@ async def run(
             leases = await connection.open_client(clock, user_agent=f"{USER_AGENT}/leader-election")
             stack.push_async_callback(leases.close)
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
-        endpoints = Endpoints(controller.telemetry, controller.unready, work.fault)
-        stack.push_async_callback(endpoints.stop)
-        if address is not None:
-            log.info("serving /metrics, /healthz and /readyz on %s", await endpoints.start(*address))
+        told = Endpoints(controller.telemetry, controller.unready, work.fault)
+        await stack.enter_async_context(endpoints.serve(serving, told, clock))
         working = asyncio.ensure_future(_work(work, connection.config, settings))
         loop = asyncio.get_running_loop()
         settling = loop.create_task(garbage.settle_when_listed(controller))

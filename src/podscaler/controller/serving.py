@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 
 from aiohttp import web
@@ -31,8 +32,12 @@ class Endpoints:
         self._fault = fault
         self._runner: web.AppRunner | None = None
 
-    async def start(self, host: str, port: int) -> str:
-        """Listen; the address (with the port that was free, if `port` is 0). Raises UsageError where that fails."""
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
+        """Listen, over HTTPS with `tls`; the address (with the port that was free, if `port` is 0).
+
+        Raises:
+            UsageError: the address cannot be had.
+        """
         application = web.Application(client_max_size=1024)
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/healthz", self._healthz)
@@ -40,7 +45,7 @@ class Endpoints:
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host, port).start()
+            await web.TCPSite(self._runner, host, port, ssl_context=tls).start()
         except OSError as error:
             await self._runner.cleanup()
             raise UsageError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error

@@ -1,0 +1,103 @@
+"""Flags of `podscaler controller` for its own endpoints: where /metrics, /healthz and /readyz are served, and how.
+
+`podscaler.cli.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and serves with
+what comes back.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from podscaler import supervision
+from podscaler.clock import Clock
+from podscaler.controller.serving import Endpoints
+from podscaler.controller.serving_certificate import ServingCertificate
+from podscaler.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--metrics-bind-address",
+        metavar="HOST:PORT",
+        default="",
+        help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
+    ),
+    click.option(
+        "--tls-cert-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="serve them over HTTPS, with this certificate (read again when it is renewed)",
+    ),
+    click.option(
+        "--tls-private-key-file", type=click.Path(path_type=Path), metavar="FILE", help="the certificate's key"
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where endpoints are served, and with which certificate: file and key, or None for plain HTTP."""
+
+    host: str
+    port: int
+    files: tuple[Path, Path] | None = None
+
+
+def endpoint_options(command: F) -> F:
+    """`command` with the flags; give what they set to `parse_serving`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def parse_serving(options: Mapping[str, Any]) -> Serving | None:
+    """What the values of `endpoint_options` (by click's names) mean; None: nothing is served. Raises UsageError."""
+    certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
+    if (certificate is None) != (key is None):
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+    text = options["metrics_bind_address"]
+    if not text:
+        if certificate is not None:
+            raise UsageError("--tls-cert-file needs --metrics-bind-address: nothing is served without it")
+        return None
+    host, port = parse_address(text)
+    return Serving(host, port, None if certificate is None else (certificate, key))
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`. Raises UsageError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise UsageError(f'--metrics-bind-address "{text}" is not HOST:PORT')
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all, as in upstream's flags
+
+
+@asynccontextmanager
+async def serve(serving: Serving | None, endpoints: Endpoints, clock: Clock) -> AsyncIterator[None]:
+    """Serve until the end; nothing where `serving` is None. Raises UsageError where that cannot be."""
+    if serving is None:
+        yield
+        return
+    certificate = await asyncio.to_thread(ServingCertificate, *serving.files) if serving.files else None
+    context = None if certificate is None else certificate.context
+    bound = await endpoints.start(serving.host, serving.port, context)
+    log.info("serving /metrics, /healthz and /readyz on %s", bound)
+    following = None
+    if certificate is not None:
+        part = supervision.keep_running("the serving certificate", lambda: certificate.follow(clock), clock)
+        following = asyncio.get_running_loop().create_task(part)
+    try:
+        yield
+    finally:
+        if following is not None:
+            following.cancel()
+        await endpoints.stop()
