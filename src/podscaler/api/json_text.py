@@ -9,6 +9,7 @@ was written, and objects in which a key repeats as `Repeated`; everything else i
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import msgspec
@@ -120,12 +121,33 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A parsed value with ordinary dicts and numbers only, as Go holds it where the schema says nothing."""
+    """A parsed value with ordinary dicts and numbers only, as Go holds it where the schema says nothing.
+
+    Raises DecodeError where a number is beyond a float64.
+    """
+    return _with_numbers(value, plain_number)
+
+
+def representable(value: Any) -> Any:
+    """As `plain`, but numbers beyond a float64 stay as they are written, for whoever decodes them to refuse."""
+    return _with_numbers(value, lambda number: number if number in _INFINITE else plain_number(number))
+
+
+def shown(value: Any) -> str:
+    """The JSON text of a parsed value, with numbers beyond a float64 as the client wrote them."""
+    return encode(_with_numbers(value, _literal)).decode()
+
+
+def _literal(number: Number) -> Any:
+    return msgspec.Raw(number.text.encode()) if number in _INFINITE else plain_number(number)
+
+
+def _with_numbers(value: Any, convert: Callable[[Number], Any]) -> Any:
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: _with_numbers(item, convert) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain(item) for item in value]
-    return plain_number(value) if isinstance(value, Number) else value
+        return [_with_numbers(item, convert) for item in value]
+    return convert(value) if isinstance(value, Number) else value
 
 
 def plain_number(number: float) -> int | float:
@@ -134,7 +156,8 @@ def plain_number(number: float) -> int | float:
     Raises DecodeError where it is beyond a float64.
     """
     if number in _INFINITE:
-        raise DecodeError(f"json: cannot unmarshal number {number} into Go value of type float64")
+        text = number.text if isinstance(number, Number) else number
+        raise DecodeError(f"json: cannot unmarshal number {text} into Go value of type float64")
     whole = abs(number) < 1e21 and number == int(number)
     return int(number) if whole else float(number)
 

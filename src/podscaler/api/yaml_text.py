@@ -10,6 +10,7 @@ Source: the behaviour of sigs.k8s.io/yaml (go-yaml v2 with libyaml's messages).
 """
 
 import base64
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -242,7 +243,8 @@ def _number(text: str) -> int | float | None:
     if _INTEGER.fullmatch(text):
         return _integer(text.replace("_", ""))
     if _FLOAT.fullmatch(text.replace("_", "")):
-        return json_text.plain_number(float(text.replace("_", "")))
+        number = float(text.replace("_", ""))
+        return None if math.isinf(number) else json_text.plain_number(number)  # Go cannot parse it: a text
     if match := _NO_JSON.fullmatch(text):
         sign, word = match.groups()
         shown = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"

@@ -39,6 +39,18 @@ KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
             id="an object for JSON patch",
         ),
+        pytest.param(
+            '{"a":1e400}',
+            "merge",
+            "error decoding patch: json: cannot unmarshal number 1e400 into Go value of type float64",
+            id="a number beyond all for merge",
+        ),
+        pytest.param(
+            '{"a":[-1e400]}',
+            "strategic",
+            "json: cannot unmarshal number -1e400 into Go value of type float64",
+            id="a number beyond all for strategic merge",
+        ),
     ],
 )
 def test_what_is_no_patch(body: str, patch_type: patching.PatchType, text: str) -> None:

@@ -119,12 +119,25 @@ async def test_deep_bodies(server: Running) -> None:
         assert reply.status == 400
 
 
-async def test_compressed_bomb(server: Running) -> None:
-    """A compressed body counts with the length that it has when unpacked."""
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "x"])
+async def test_compressed_bodies(server: Running, encoding: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing unpacks a body, whatever it says, as upstream: a compressed one is no JSON, and nothing is logged."""
     packed = gzip.compress(b"x" * 50_000_000)
-    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
     reply = await server.request("POST", CONFIG_MAPS, data=packed, headers=headers)
-    assert reply.status == 413
+    assert (reply.status, "json parse error: invalid character" in reply.body["message"]) == (400, True)
+    plain = await server.request("POST", CONFIG_MAPS, json=config_map("a"), headers={"Content-Encoding": encoding})
+    assert (plain.status, caplog.text) == (201, "")
+
+
+async def test_only_gzip_by_its_name_is_taken(server: Running) -> None:
+    """A long answer is compressed where the client names gzip, and nowhere else."""
+    await server.create(CONFIG_MAPS, {**config_map("long"), "data": {"a": "x" * 200_000}})
+    encodings = {}
+    for wanted in ("gzip", "deflate, gzip", "gzip;q=0", "x-gzip", "identity"):
+        async with server.client.get(f"{server.url}{CONFIG_MAPS}/long", headers={"Accept-Encoding": wanted}) as answer:
+            encodings[wanted] = answer.headers.get("Content-Encoding", "")
+    assert encodings == {"gzip": "gzip", "deflate, gzip": "gzip", "gzip;q=0": "", "x-gzip": "", "identity": ""}
 
 
 async def test_bugs_are_not_shown(

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from podscaler.api import json_text, protobuf, yaml_output
-from podscaler.controlplane.server import protobuf_forms
+from podscaler.controlplane.server import protobuf_forms, warning_headers
 from podscaler.controlplane.server.negotiation import DISCOVERY_TYPE, PLAIN, Form
 from podscaler.errors import StatusError
 
@@ -77,13 +77,8 @@ async def refusal(error: StatusError, form: Form) -> Answer:
 
 def add_warnings(response: web.StreamResponse, warnings: Iterable[str]) -> None:
     """Tell the client each of the warnings, once, in a header of its own."""
-    for warning in dict.fromkeys(warnings):
-        response.headers.add("Warning", f"299 - {_quoted(warning)}")
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(character if character.isprintable() else " " for character in escaped) + '"'
+    for value in warning_headers.values(warnings):
+        response.headers.add("Warning", value)
 
 
 def indented(body: bytes) -> bytes:

@@ -187,6 +187,7 @@ class ApiServer:
         server = faulty_requests.Server(
             self._respond,
             handler_cancellation=True,
+            auto_decompress=False,  # upstream takes no compressed bodies either: what they hold is no JSON
             keepalive_timeout=KEEPALIVE_S,
             max_line_size=LINE_MAX_BYTES,
             max_field_size=LINE_MAX_BYTES,
@@ -268,7 +269,7 @@ async def _finished(exchange: Exchange, answer: Answer) -> web.Response:
     if (
         "Content-Encoding" not in headers
         and len(body) > GZIP_MIN_BYTES
-        and "gzip" in request.headers.get("Accept-Encoding", "")
+        and _takes_gzip(request.headers.get("Accept-Encoding", ""))
     ):
         body = await asyncio.to_thread(_gzipped, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
@@ -283,6 +284,11 @@ def _wants_indented(exchange: Exchange) -> bool:
     if asked is not None:
         return asked
     return exchange.request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
+
+
+def _takes_gzip(accept_encoding: str) -> bool:
+    """Whether a client names gzip, and says nothing more about it: upstream reads no qualities."""
+    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
 
 
 def _gzipped(body: bytes) -> bytes:

@@ -169,11 +169,11 @@ def _parse_json(body: bytes) -> Object | None:
     """The object of a JSON text, None for one that the reader of YAML must judge."""
     try:
         value = json_text.parse(body)
+        if not isinstance(value, dict) or _has_repeated(value):
+            return None
+        config: Object = json_text.plain(value)
     except DecodeError:
         return None
-    if not isinstance(value, dict) or _has_repeated(value):
-        return None
-    config: Object = json_text.plain(value)
     return config
 
 

@@ -72,7 +72,7 @@ class Patch:
         """The value that refusals of the outcome show: what came out, or for strategic merge what went in."""
         if self.type == "strategic":
             return strategic_lists.go_text(self.document)
-        return json_text.encode(json_text.plain(patched)).decode()
+        return json_text.shown(patched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,18 @@ def parse(body: bytes, patch_type: PatchType) -> Patch:
     problems = tuple(f'duplicate field "{path}"' for path in _duplicates(value, ""))
     if patch_type == "json":
         operations = json_patch.parse(value)
-        return Patch(patch_type, json_text.plain(operations), (*problems, *json_patch.unknown_fields(operations)))
+        return Patch(
+            patch_type, json_text.representable(operations), (*problems, *json_patch.unknown_fields(operations))
+        )
     if value is None and patch_type == "strategic":
         return Patch(patch_type, {})
     if not isinstance(value, dict):
         raise _no_object(value, patch_type)
-    return Patch(patch_type, json_text.plain(value) if patch_type == "strategic" else value, problems)
+    try:
+        plain = json_text.plain(value)
+    except DecodeError as error:
+        raise refusals.bad_request(f"error decoding patch: {error}" if patch_type == "merge" else str(error)) from None
+    return Patch(patch_type, plain if patch_type == "strategic" else value, problems)
 
 
 def _no_object(value: Any, patch_type: PatchType) -> StatusError:

@@ -1,0 +1,135 @@
+"""An API server with everything that can be served, in a thread of its own, for the tests of this folder.
+
+Metrics are objects like others, removed versions of autoscalers are served, there are two custom kinds, and the node
+is played: containers log one line, run nothing and accept no connection.
+"""
+
+import asyncio
+import logging
+import random
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fuzz_manifests as manifests
+from fuzz_client import Client, Request
+from fuzz_verdict import Alarm
+
+from podscaler.api import catalog, json_text
+from podscaler.api.kinds import hpa_removed, metrics
+from podscaler.clock import SystemClock
+from podscaler.controlplane.access import bootstrap, signing_key
+from podscaler.controlplane.access.account_tokens import AccountTokens
+from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.metric_values.apis import MetricValues
+from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
+from podscaler.controlplane.registry import LogOptions
+from podscaler.controlplane.runtime.addresses import AddressBlock
+from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.services.cluster_ips import ClusterIPs
+from podscaler.controlplane.store import open_store
+
+RESOURCES = metrics.stored_among(hpa_removed.served_among(catalog.RESOURCES))
+ADMIN_TOKEN = "admin-token"
+READER_TOKEN = "reader-token"
+NOBODY_TOKEN = "nobody-token"
+TOKENS = (ADMIN_TOKEN, READER_TOKEN, NOBODY_TOKEN)
+START_TIMEOUT_S = 20
+
+
+class PlayedNode:
+    """A node on which the container `c` of every pod is about to be removed."""
+
+    def find_container(self, pod: Any, container: str) -> "PlayedNode | None":
+        """Only c."""
+        return self if container == "c" else None
+
+    def is_running(self, pod: Any) -> bool:
+        """Every pod."""
+        return True
+
+    async def execute(self, command: tuple[str, ...], options: StreamOptions) -> Any:
+        """Nothing."""
+        raise SessionFailure("nothing runs here")
+
+    async def attach(self, options: StreamOptions) -> Any:
+        """Nothing."""
+        raise SessionFailure("nothing runs here")
+
+    async def connect(self, pod: Any, port: int) -> Any:
+        """Nobody listens."""
+        raise SessionFailure("connection refused")
+
+    async def stream(self, pod: Any, options: LogOptions) -> AsyncIterator[bytes]:
+        """One line."""
+        yield b"2026-01-01T00:00:00Z one\n"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is fuzzed: a server, a client of it, and what it logged."""
+
+    client: Client
+    alarm: Alarm
+
+    def ensure(self) -> None:
+        """Have one object of each kind, by the name that requests take most often."""
+        for path, manifest in [*manifests.OPENING, *manifests.OBJECTS.items()]:
+            self.client.send(Request("POST", path, (("Content-Type", "application/json"),), json_text.encode(manifest)))
+
+
+@contextmanager
+def fuzzed(folder: Path) -> Iterator[Target]:
+    """A server that keeps its objects in `folder`, with an object of each kind."""
+    alarm, started, stop = Alarm(), threading.Event(), threading.Event()
+    ports: list[int] = []
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(folder, ports, started, stop)), daemon=True)
+    logging.getLogger().addHandler(alarm)
+    thread.start()
+    assert started.wait(START_TIMEOUT_S)
+    target = Target(Client(ports[0]), alarm)
+    target.ensure()
+    yield target
+    target.client.close()
+    stop.set()
+    thread.join(START_TIMEOUT_S)
+    logging.getLogger().removeHandler(alarm)
+    logged = alarm.taken()
+    assert not logged, logged
+
+
+async def _serve(folder: Path, ports: list[int], started: threading.Event, stop: threading.Event) -> None:
+    clock = SystemClock()
+    store = await open_store(folder, clock)
+    objects = Objects(store, [resource for resource in RESOURCES if resource.stored])
+    registry = LocalRegistry(objects)
+    accounts = AccountTokens(signing_key.generate(), objects.find, clock)
+    known = {READER_TOKEN: User("reader", ("readers",)), NOBODY_TOKEN: User("nobody"), ADMIN_TOKEN: ADMIN}
+    node = PlayedNode()
+    values = MetricValues(registry, RESOURCES, lambda _namespace: {}, clock)
+    neighbours = Neighbours(logs=node, connections=node, metrics=values, accounts=accounts)
+    await make_system_namespaces(registry)
+    await bootstrap.ensure_policy(registry)
+    objects.give("services", ClusterIPs(registry, clock, AddressBlock(200)).give)
+    users = Authenticator(known, accounts)
+    server = ApiServer(objects, RESOURCES, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
+    ports.append(await server.start("127.0.0.1", 0))
+    following = asyncio.create_task(values.run())
+    started.set()
+    await asyncio.to_thread(stop.wait)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await server.stop()
+    await store.close()
+
+
+def any_token(rng: random.Random) -> str:
+    """Mostly the admin's."""
+    return rng.choices(TOKENS, (8, 1, 1))[0]
