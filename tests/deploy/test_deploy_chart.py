@@ -82,6 +82,20 @@ def test_traces_have_an_endpoint_or_no_flag() -> None:
     assert "--otlp-endpoint=http://collector:4318" in container(traced)["args"]
 
 
+def test_https_is_served_probed_and_scraped_alike() -> None:
+    """A Secret's files, where the flags say, and the scheme everywhere."""
+    objects = helm_template("--set=metrics.tlsSecret=cert,metrics.serviceMonitor.enabled=true")
+    main = container(objects)
+    (mount,) = main["volumeMounts"]
+    files = [each.partition("=")[2] for each in main["args"] if each.startswith("--tls-")]
+    assert files == [f"{mount['mountPath']}/tls.crt", f"{mount['mountPath']}/tls.key"]
+    assert {main[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")} == {"HTTPS"}
+    assert of_kind(objects, "ServiceMonitor")["spec"]["endpoints"][0]["scheme"] == "https"
+    assert of_kind(objects, "Deployment")["spec"]["template"]["spec"]["volumes"] == [
+        {"name": mount["name"], "secret": {"secretName": "cert"}}
+    ]
+
+
 def test_permissions_follow_the_values() -> None:
     """What is switched off needs no right, and scaling can be limited to the groups that are wanted."""
     objects = helm_template(

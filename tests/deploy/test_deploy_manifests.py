@@ -19,7 +19,6 @@ from shipped_manifests import Grant, container, grants, of_kind, read
 RBAC = read("base", "rbac.yaml")
 DEPLOYMENT = read("base", "deployment.yaml")
 POD = of_kind(DEPLOYMENT, "Deployment")["spec"]["template"]["spec"]
-PODSCALER_GROUP = "podscaler.dev"
 
 
 def granted(kind: str) -> set[Grant]:
@@ -38,10 +37,10 @@ def bootstrapped(lines: tuple[str, ...]) -> set[Grant]:
 
 
 def test_the_cluster_role_is_the_built_in_controllers_and_what_following_workloads_needs() -> None:
-    """The autoscaler of `up` has the same rights, apart from PodAutoscalers; the built-in one has all but the last."""
+    """The autoscaler of `up` has the same rights; whoever has those of the built-in one needs only a few more."""
     built_in = bootstrapped(bootstrap_roles.CONTROLLERS["horizontal-pod-autoscaler"])
     ours = bootstrapped(bootstrap_roles.CLUSTER_ROLES[bootstrap_roles.AUTOSCALER])
-    assert {grant for grant in granted("ClusterRole") if grant.group != PODSCALER_GROUP} == built_in | ours
+    assert granted("ClusterRole") == built_in | ours
 
 
 def test_histories_are_the_config_maps_that_up_lets_its_autoscaler_keep() -> None:

@@ -53,7 +53,13 @@ MONITORS = {
                                         "type": "array",
                                         "items": {
                                             "type": "object",
-                                            "properties": {"port": {"type": "string"}, "interval": {"type": "string"}},
+                                            "properties": {
+                                                **{name: {"type": "string"} for name in ("port", "interval", "scheme")},
+                                                "tlsConfig": {
+                                                    "type": "object",
+                                                    "properties": {"serverName": {"type": "string"}},
+                                                },
+                                            },
                                         },
                                     },
                                 },
@@ -73,7 +79,10 @@ EVERYTHING = {
         "flags": {"feature-gates": "HPAScaleToZero=true"},
         "env": [{"name": "A", "value": "b"}],
     },
-    "metrics": {"serviceMonitor": {"enabled": True, "labels": {"team": "a"}}},
+    "metrics": {
+        "tlsSecret": "podscaler-tls",
+        "serviceMonitor": {"enabled": True, "labels": {"team": "a"}, "tlsConfig": {"serverName": "podscaler"}},
+    },
     "networkPolicy": {"enabled": True, "metricsFrom": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]},
     "tracing": {"otlpEndpoint": "http://collector:4318"},
     "imagePullSecrets": [{"name": "registry"}],
