@@ -1,0 +1,161 @@
+"""Several of our controllers on either control plane: one leads and another goes on, or all share the work."""
+
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from benchmarks.cluster_plane import free_port
+from stage import Scene, Stage, end
+from up_process import eventually
+
+pytestmark = pytest.mark.e2e
+
+LEASE_DURATION_S = 4
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+NAME = "podscaler-controller"
+QUICK_LEASES = (
+    f"--leader-elect-lease-duration={LEASE_DURATION_S}s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+)
+SHARDS = 6
+LONG_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 3600}}
+
+
+class Controllers:
+    """Ours on a stage whose own controller is away meanwhile."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._ports: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(self, *flags: str) -> None:
+        """One more."""
+        port = free_port()
+        address = f"--metrics-bind-address=127.0.0.1:{port}"
+        self._ports[port] = self._stage.spawn(*QUICK_LEASES, address, *flags)
+        eventually(lambda: self._answer(port, "/readyz") == "ok", timeout_s=30)
+
+    def leader(self) -> "subprocess.Popen[bytes] | None":
+        """The one whose metrics say that it leads; None while none does."""
+        wanted = f'leader_election_master_status{{name="{NAME}"}} 1.0'
+        return next((each for port, each in self._ports.items() if wanted in self._answer(port, "/metrics")), None)
+
+    def held(self) -> list[int]:
+        """How many shards each that is alive holds, by its own metrics, in order."""
+        answers = [self._answer(port, "/metrics") for port, each in self._ports.items() if each.poll() is None]
+        return sorted(_sample(answer, "podscaler_shards_held") for answer in answers)
+
+    def end(self, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+        """End one."""
+        process.send_signal(number)
+        assert process.wait(30) == (0 if number is signal.SIGTERM else -number)
+
+    def first(self) -> "subprocess.Popen[bytes]":
+        """The one that was started first."""
+        return next(iter(self._ports.values()))
+
+    def close(self) -> None:
+        """End those that are still there."""
+        for process in self._ports.values():
+            if process.poll() is None:
+                end(process)
+
+    def _answer(self, port: int, path: str) -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+                text: str = response.read().decode()
+                return text
+        except OSError:
+            return ""
+
+
+def _sample(text: str, name: str) -> int:
+    values = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")]
+    return int(float(values[0])) if values else -1
+
+
+@pytest.fixture
+def controllers(stage: Stage) -> Iterator[Controllers]:
+    """Controllers of the test's own."""
+    assert stage.controller is not None
+    end(stage.controller)
+    found = Controllers(stage)
+    yield found
+    found.close()
+    stage.controller = stage.spawn()
+
+
+def lease(scene: Scene, name: str = NAME) -> Any:
+    """The spec of a Lease."""
+    return scene.api.get(f"{LEASES}/{name}")["spec"]
+
+
+def twice(scene: Scene) -> list[str]:
+    """The rescales that were told of more than once: loads only rise here, so that each size comes once."""
+    messages = [message for reason, message in scene.events() if reason == "SuccessfulRescale"]
+    return sorted({each for each in messages if messages.count(each) > 1})
+
+
+def shard_holders(scene: Scene) -> list[str]:
+    """Who holds each shard; empty: nobody."""
+    found = [scene.api.find(f"{LEASES}/{NAME}-shard-{shard}") for shard in range(SHARDS)]
+    return [each["spec"]["holderIdentity"] if each else "" for each in found]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["told to end", "killed"])
+def test_another_leader_goes_on(scene: Scene, controllers: Controllers, number: signal.Signals) -> None:
+    """In the middle of a window another one leads: at once after a release, after the lease's duration otherwise."""
+    controllers.start()
+    controllers.start()
+    scene.deploy()
+    scene.use(400)
+    scene.autoscale(behavior=LONG_WINDOW)
+    scene.await_replicas(4)
+    scene.await_running(4)
+    scene.use(100)
+    scene.await_condition("AbleToScale", "True", "ScaleDownStabilized")
+    time.sleep(1)
+    leader, before = controllers.leader(), lease(scene)
+    assert leader is not None
+    controllers.end(leader, number)
+    ended_s = time.monotonic()
+    next_one = eventually(controllers.leader, until=lambda found: found not in (None, leader), timeout_s=20)
+    waited_s = time.monotonic() - ended_s
+    after = lease(scene)
+    scene.sync_times(3)
+    assert (scene.replicas(), scene.condition("AbleToScale")) == (4, ("True", "ScaleDownStabilized"))
+    scene.use(600)
+    scene.await_replicas(6)
+    assert waited_s < (2 if number is signal.SIGTERM else LEASE_DURATION_S + 3)
+    assert after["leaseTransitions"] == before["leaseTransitions"] + 1
+    assert next_one is not None
+    assert twice(scene) == []
+
+
+def test_a_member_is_killed(scene: Scene, controllers: Controllers) -> None:
+    """Three share the shards evenly; what a killed one held is at work again soon, and nothing is done twice."""
+    scenes = [scene, *(scene.stage.namespace(f"{scene.name[:40]}-{number}") for number in range(5))]
+    for each in scenes:
+        each.deploy()
+        each.use(100)
+        each.autoscale(behavior=LONG_WINDOW)
+    for _ in range(3):
+        controllers.start(f"--shards={SHARDS}")
+    eventually(controllers.held, until=lambda found: found == [2, 2, 2], timeout_s=30)
+    victim = controllers.first()
+    assert len(set(shard_holders(scene))) == 3
+    controllers.end(victim, signal.SIGKILL)
+    for each in scenes:
+        each.use(300)
+    for each in scenes:
+        each.await_replicas(3, timeout_s=LEASE_DURATION_S + 10)
+    eventually(controllers.held, until=lambda found: found == [3, 3], timeout_s=20)
+    repeated = [twice(each) for each in scenes]
+    for each in scenes[1:]:
+        scene.api.delete(f"/api/v1/namespaces/{each.name}")
+    assert repeated == [[]] * len(scenes)
