@@ -134,7 +134,7 @@ def rendered(case: str) -> list[Object]:
     "case", ["chart", "chart with everything", "base", "overlays/high-availability", "overlays/sharded"]
 )
 def test_every_object_is_accepted_to_the_last_field(plane: Up, case: str) -> None:
-    """A dry run with strict validation: no unknown field, no warning, no object that is refused."""
+    """A dry run with strict validation: no unknown field, no object that is refused."""
     refused = [f"{obj['kind']}: {answer}" for obj in rendered(case) if (answer := refusal(plane, obj))]
     assert refused == []
 
