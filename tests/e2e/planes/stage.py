@@ -22,6 +22,9 @@ FLAGS = (
     "--horizontal-pod-autoscaler-cpu-initialization-period=1s",
     "--horizontal-pod-autoscaler-initial-readiness-delay=1s",
     "--other-controller=warn",  # tests write statuses too
+    "--leader-elect-lease-duration=4s",  # a controller that is killed is replaced after so long
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
 )
 HPAS = "horizontalpodautoscalers"
 

@@ -15,13 +15,9 @@ from up_process import eventually
 pytestmark = pytest.mark.e2e
 
 LEASE_DURATION_S = 4
+"""As the stage's flags say."""
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 NAME = "podscaler-controller"
-QUICK_LEASES = (
-    f"--leader-elect-lease-duration={LEASE_DURATION_S}s",
-    "--leader-elect-renew-deadline=3s",
-    "--leader-elect-retry-period=500ms",
-)
 SHARDS = 6
 LONG_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 3600}}
 
@@ -37,7 +33,7 @@ class Controllers:
         """One more."""
         port = free_port()
         address = f"--metrics-bind-address=127.0.0.1:{port}"
-        self._ports[port] = self._stage.spawn(*QUICK_LEASES, address, *flags)
+        self._ports[port] = self._stage.spawn(address, *flags)
         eventually(lambda: self._answer(port, "/readyz") == "ok", timeout_s=30)
 
     def leader(self) -> "subprocess.Popen[bytes] | None":
