@@ -42,8 +42,8 @@ fuzz: export FUZZ_EXAMPLES := $(or $(EXAMPLES),2000)
 fuzz: $(READY) ## 2,000 odd requests of each operation of the API (an hour on two cores; OPERATIONS=regex, SEED=number)
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; $(BIN)/python -m pytest -q -n 2 --hypothesis-seed=$$seed tests/fuzz
 
-e2e: $(READY) ## the end-to-end tests alone
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
+e2e: $(READY) ## the end-to-end tests alone, with a minute of kill -9 under load
+	PODSCALER_CHURN_S=60 $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
 
 assets: ## build etcd, the real control plane, kubectl and client-go's informers once into a cache (needs Go; minutes)
 	$(PYTHON) tools/build_assets.py
