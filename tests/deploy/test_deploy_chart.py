@@ -63,7 +63,7 @@ def test_the_image(values: dict[str, str], image: str) -> None:
         pytest.param({"flags": {"x-tolerance": 0.05}}, {"--x-tolerance=0.05"}, id="a fraction"),
         pytest.param({"shards": 4}, {"--shards=4"}, id="shares"),
         pytest.param({"history": "memory"}, {"--history=memory"}, id="histories forgotten"),
-        pytest.param({"podAutoscalers": False}, {"--autoscaler-kinds=hpa"}, id="the built-in kind alone"),
+        pytest.param({"kinds": ["hpa"]}, {"--autoscaler-kinds=hpa"}, id="the built-in kind alone"),
         pytest.param({"extraArgs": ["-v", "--react-to-changes"]}, {"-v", "--react-to-changes"}, id="more flags"),
         pytest.param({"logFormat": "text"}, {"--log-format=text"}, id="logs for people"),
     ],
@@ -99,7 +99,7 @@ def test_https_is_served_probed_and_scraped_alike() -> None:
 def test_permissions_follow_the_values() -> None:
     """What is switched off needs no right, and scaling can be limited to the groups that are wanted."""
     objects = helm_template(
-        values={"controller": {"podAutoscalers": False, "history": "memory"}, "rbac": {"scalableGroups": ["", "apps"]}}
+        values={"controller": {"kinds": ["hpa"], "history": "memory"}, "rbac": {"scalableGroups": ["", "apps"]}}
     )
     wide = set(grants(of_kind(objects, "ClusterRole")["rules"]))
     assert {grant.group for grant in wide if grant.resource == "*/scale"} == {"", "apps"}
@@ -109,6 +109,14 @@ def test_permissions_follow_the_values() -> None:
         Grant("get", "coordination.k8s.io", "leases", "podscaler-controller"),
         Grant("update", "coordination.k8s.io", "leases", "podscaler-controller"),
     }
+
+
+def test_beside_the_built_in_controller_nothing_of_its_is_written() -> None:
+    """Who looks after PodAutoscalers alone may read the others, to see who scales the same target."""
+    objects = helm_template("--set=controller.kinds={podautoscaler}")
+    wide = set(grants(of_kind(objects, "ClusterRole")["rules"]))
+    assert {grant.resource for grant in wide if grant.group == "autoscaling"} == {"horizontalpodautoscalers"}
+    assert Grant("update", "podscaler.dev", "podautoscalers/status") in wide
 
 
 def test_shares_need_leases_whose_names_are_not_known_before() -> None:
@@ -150,6 +158,7 @@ def test_everything_optional_can_be_switched_off() -> None:
         pytest.param("metrics.port=80", "/metrics/port", id="a port that only root may have"),
         pytest.param("image.digest=latest", "/image/digest", id="a digest that is none"),
         pytest.param("controller.history=disk", "/controller/history", id="a place that is not known"),
+        pytest.param("controller.kinds={vpa}", "/controller/kinds/0", id="a kind that is not known"),
         pytest.param("controller.shards=-1", "/controller/shards", id="fewer than no shares"),
         pytest.param("rbac.scalableGroups=null", "scalableGroups", id="no group"),
         pytest.param("tracing.otlpEndpoint=collector:4318", "/tracing/otlpEndpoint", id="no URL"),

@@ -46,8 +46,12 @@ class ShippedController:
         self.log = folder / "controller.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def install(self, **controller: Any) -> None:
-        """Install the chart, or change what is installed; `controller` are values of that name."""
+    def install(self, **controller: Any) -> str:
+        """Install the chart, or change what is installed; what helm prints.
+
+        Args:
+            controller: values of that name.
+        """
         values = {"replicas": 0, "controller": {"flags": QUICK_FLAGS, "extraArgs": ["-v"]} | controller}
         command = [real_program("helm"), "upgrade", "--install", "podscaler", str(shipped.CHART), "--create-namespace"]
         command += [f"--namespace={NAMESPACE}", "--values=-", f"--kubeconfig={self._up.kubeconfig}"]
@@ -60,6 +64,7 @@ class ShippedController:
             timeout=90,
         )
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def start(self) -> None:
         """Run the container's command."""

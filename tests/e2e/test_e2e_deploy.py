@@ -206,6 +206,20 @@ def test_permissions_suffice_and_each_is_used(plane: Up, controller: ShippedCont
     assert refusals(controller, audit_log) == []
 
 
+@pytest.mark.parametrize(
+    ("kinds", "advice"),
+    [
+        pytest.param(["hpa", "podautoscaler"], "--controllers=*,-horizontal-pod-autoscaler-controller", id="instead"),
+        pytest.param(["podautoscaler"], "Move autoscalers to the kind PodAutoscaler", id="beside"),
+    ],
+)
+def test_who_installs_is_told_what_to_do_next(controller: ShippedController, kinds: list[str], advice: str) -> None:
+    """In the place of the built-in controller, or beside it."""
+    notes = controller.install(kinds=kinds).partition("NOTES:\n")[2]
+    assert advice in notes
+    assert f"podscaler migrate hpa NAME --namespace NAMESPACE --history-namespace {NAMESPACE}\n" in notes
+
+
 def test_permissions_suffice_for_shares(plane: Up, controller: ShippedController, audit_log: Path) -> None:
     """Members come and go: their Leases are made, followed and removed."""
     controller.install(shards=2)
