@@ -45,6 +45,10 @@ fuzz: $(READY) ## 2,000 odd requests of each operation of the API (an hour on tw
 e2e: $(READY) ## the end-to-end tests alone, with a minute of kill -9 under load
 	PODSCALER_CHURN_S=60 $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
 
+soak: $(READY) ## 2,000 autoscalers under faults for SOAK_MINUTES (30), then ten minutes of churn on both control planes
+	$(BIN)/python -m benchmarks.soak
+	CHURN_S=600 $(BIN)/python -m pytest -n 2 --dist load tests/e2e/planes/test_planes_churn.py
+
 assets: ## build etcd, the real control plane, kubectl and client-go's informers once into a cache (needs Go; minutes)
 	$(PYTHON) tools/build_assets.py
 

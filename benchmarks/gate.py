@@ -67,6 +67,7 @@ class Gate:
     Attributes:
         delay_s: how long each request is held back.
         refusal: the status that every request gets instead of an answer; 0: none.
+        metrics_refusal: the same, for requests to metrics APIs.
         is_closed: whether connections are dropped at once.
     """
 
@@ -83,6 +84,7 @@ class Gate:
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.delay_s = 0.0
         self.refusal = 0
+        self.metrics_refusal = 0
         self.is_closed = False
 
     async def _listen(self) -> asyncio.Server:
@@ -141,9 +143,12 @@ class Gate:
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         path, _, query = target.partition("?")
+        is_metrics = METRICS.match(path) is not None
         if self.refusal:
             writer.write(_response(self.refusal, _status(self.refusal), "Retry-After: 1\r\n"))
-        elif self._answer is not None and METRICS.match(path):
+        elif is_metrics and self.metrics_refusal:
+            writer.write(_response(self.metrics_refusal, _status(self.metrics_refusal)))
+        elif is_metrics and self._answer is not None:
             writer.write(_response(*self._answer(unquote(path), query)))
         else:
             await onward.send(data)

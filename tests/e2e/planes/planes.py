@@ -5,7 +5,6 @@ Both have every controller except the autoscaler's, and their API server can be 
 
 import asyncio
 import signal
-import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks import cluster_objects, cluster_plane
-from benchmarks.cluster_metrics import Http
 from benchmarks.gate import LoopThread
+from benchmarks.metrics_server import MetricsServer
 from plane_api import PlaneApi
 from played_metrics import GROUPS, PlayedMetrics
 from real_control_plane import real_control_plane
@@ -85,7 +84,7 @@ class Real:
     def __init__(self, plane: cluster_plane.Plane, thread: LoopThread) -> None:
         self._plane = plane
         self._thread = thread
-        self._server: _MetricsServer | None = None
+        self._server: MetricsServer | None = None
         self.kubeconfig = plane.kubeconfig
 
     def kill_server(self) -> None:
@@ -104,59 +103,15 @@ class Real:
     def serve_metrics(self, metrics: PlayedMetrics) -> None:
         """Serve them with TLS, and register them."""
         pair = self._plane.authority.issue("metrics.bench.svc", is_server=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*pair)
-        context.load_verify_locations(self._plane.front_authority.path)
-        context.verify_mode = ssl.CERT_REQUIRED  # only the aggregator may ask
-
-        self._server = _MetricsServer(metrics, self._thread)
-        asyncio.run(_register(self.kubeconfig, self._server.listen(context), self._plane.authority.pem))
+        self._server = MetricsServer(metrics, self._thread)
+        port = self._server.listen(pair, self._plane.front_authority.path)
+        asyncio.run(_register(self.kubeconfig, port, self._plane.authority.pem))
 
     def close(self) -> None:
         """Serve no metrics any more."""
         if self._server is not None:
             self._server.close()
         self._thread.stop()
-
-
-class _MetricsServer:
-    """Played metrics behind TLS."""
-
-    def __init__(self, metrics: PlayedMetrics, thread: LoopThread) -> None:
-        self._metrics = metrics
-        self._thread = thread
-        self._connections: list[_Connection] = []
-
-    def listen(self, context: ssl.SSLContext) -> int:
-        """Begin; the port."""
-        self._server: asyncio.Server = self._thread.run(self._listen(context))
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
-
-    def close(self) -> None:
-        """End, with every connection."""
-        self._thread.run(self._close())
-
-    async def _listen(self, context: ssl.SSLContext) -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(self._connection, "127.0.0.1", 0, ssl=context)
-
-    def _connection(self) -> "_Connection":
-        self._connections.append(_Connection(self._metrics))
-        return self._connections[-1]
-
-    async def _close(self) -> None:
-        self._server.close()
-        for each in self._connections:
-            each.abort()
-
-
-class _Connection(Http):
-    """One connection of the aggregator's."""
-
-    def abort(self) -> None:
-        """Drop it, if it was made."""
-        if hasattr(self, "_transport"):
-            self._transport.abort()
 
 
 async def _register(kubeconfig: Path, port: int, authority_pem: bytes) -> None:
