@@ -103,6 +103,7 @@ class Plane:
         server_flags: of the API server, besides those that it needs.
 
     Attributes:
+        url: of the API server.
         kubeconfig: of a user who may do everything.
         processes: what runs, by program.
     """
@@ -119,6 +120,7 @@ class Plane:
         self.authority = Authority(folder, "cluster-authority")
         self.front_authority = Authority(folder, "front-authority")
         self._port = free_port()
+        self.url = f"https://127.0.0.1:{self._port}"
 
     def start(self) -> None:
         """Start both, and return when the API server is ready."""
@@ -185,7 +187,7 @@ class Plane:
     def _write_kubeconfig(self, admin: tuple[Path, Path]) -> None:
         certificate, key = (base64.b64encode(path.read_bytes()).decode() for path in admin)
         cluster = {
-            "server": f"https://127.0.0.1:{self._port}",
+            "server": self.url,
             "certificate-authority-data": base64.b64encode(self.authority.pem).decode(),
         }
         document = {
@@ -205,8 +207,7 @@ class Plane:
         deadline_s = time.monotonic() + READY_WITHIN_S
         while True:
             try:
-                url = f"https://127.0.0.1:{self._port}/readyz"
-                with urllib.request.urlopen(url, context=context, timeout=2) as answer:
+                with urllib.request.urlopen(f"{self.url}/readyz", context=context, timeout=2) as answer:
                     if answer.read() == b"ok":
                         return
             except OSError:

@@ -14,6 +14,9 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
 OBJECT_IN_TEXT = re.compile(r'Invalid value: "\{(?:[^"\\]|\\.)*\}"')
 VERSION_IN_TEXT = re.compile(r"(resource version: |in record \()\d+( \(\d+\))?")
+SERVICE_ADDRESS = re.compile(r"\b10\.0\.0\.\d+\b(?!/)")
+"""Of the range from which the recorded server gives addresses to Services."""
+NODE_PORT_IN_TEXT = re.compile(r"\b(\d+:)3\d{4}(/(?:TCP|UDP|SCTP))")
 CURRENT_IN_TEXT = re.compile(r"(, current: )\d+")
 DURATION = re.compile(r"(?:\d+[ydhms])+")
 SUFFIX = r"[bcdfghjklmnpqrstvwxz2456789]{5}"
@@ -57,6 +60,7 @@ class Normaliser:
         value = INSTANT.sub(self._instant, value)
         value = OBJECT_IN_TEXT.sub('Invalid value: "<object>"', value)
         value = CURRENT_IN_TEXT.sub(r"\1<rv>", VERSION_IN_TEXT.sub(r"\1<rv>", value))
+        value = NODE_PORT_IN_TEXT.sub(r"\1<nodePort>\2", SERVICE_ADDRESS.sub("<ip>", value))
         value = re.sub(r'(?m)^(\s*resourceVersion: )"\d+"', r'\1"<rv>"', value)
         return re.sub(r"hash=[0-9A-Z]{16,}", "hash=<hash>", value)
 
