@@ -1,0 +1,74 @@
+"""The shipped manifests on a real kube-apiserver: strictly validated, the definition's CEL rules compiled."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from benchmarks import cluster_plane
+
+from real_programs import real_program
+from shipped_manifests import CHART, KUSTOMIZE, NAMESPACE, helm_template, kustomized, run_helm
+
+pytestmark = [pytest.mark.e2e]
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster_plane.Plane]:
+    """An etcd and a kube-apiserver."""
+    programs = cluster_plane.programs()
+    if programs is None:
+        pytest.skip("no real control plane: make assets was not run")
+    made = cluster_plane.Plane(tmp_path_factory.mktemp("plane"), programs)
+    try:
+        made.start()
+        kubectl(made, "create", "namespace", NAMESPACE)
+        yield made
+    finally:
+        made.stop()
+
+
+def kubectl(plane: cluster_plane.Plane, *args: str, stdin: str | None = None) -> str:
+    """What it prints, with what it warns of; it must succeed."""
+    command = [str(real_program("kubectl")), f"--kubeconfig={plane.kubeconfig}", *args]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment, timeout=90)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def rendered(case: str) -> list[dict[str, object]]:
+    """The objects of a chart's or a kustomization's case, but for the namespace, which is there."""
+    if case == "chart":
+        objects = [*yaml.safe_load_all(run_helm("show", "crds", str(CHART)).stdout), *helm_template()]
+    elif case == "chart with everything":
+        values = {"controller": {"shards": 3}, "networkPolicy": {"enabled": True}, "metrics": {"tlsSecret": "tls"}}
+        objects = helm_template(values=values)
+    else:
+        objects = [obj for obj in yaml.safe_load_all(kustomized(KUSTOMIZE / case)) if obj]
+    return [obj for obj in objects if obj["kind"] != "Namespace"]
+
+
+@pytest.mark.parametrize("case", ["chart", "chart with everything", "overlays/high-availability", "overlays/sharded"])
+def test_a_real_api_server_accepts_everything_without_a_warning(plane: cluster_plane.Plane, case: str) -> None:
+    """A dry run with strict validation, also of the standard for pods that the namespace enforces."""
+    objects = rendered(case)
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": objects})
+    said = kubectl(plane, "apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
+    assert [line for line in said.splitlines() if not line.endswith(" created (server dry run)")] == []
+    assert len(said.splitlines()) == len(objects)
+
+
+def test_pods_are_let_into_a_restricted_namespace(plane: cluster_plane.Plane) -> None:
+    """Made of the Deployment's template, by whom the standard is enforced."""
+    deployment = next(obj for obj in rendered("base") if obj["kind"] == "Deployment")
+    kubectl(plane, "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "podscaler", "namespace": NAMESPACE}}
+    kubectl(plane, "apply", "-f", "-", stdin=json.dumps(account))
+    template = deployment["spec"]["template"]  # type: ignore[index]  # a Deployment's spec is an object
+    pod = {"kind": "Pod", "apiVersion": "v1", **template}
+    pod["metadata"] = {**template["metadata"], "name": "one", "namespace": NAMESPACE}
+    said = kubectl(plane, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+    assert said == "pod/one created (server dry run)\n"
