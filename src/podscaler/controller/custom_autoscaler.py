@@ -1,7 +1,8 @@
 """Reading a PodAutoscaler, whose API server knows less of it than of a HorizontalPodAutoscaler.
 
 The watch of PodAutoscalers decodes with it. A custom resource is stored as it was written: a quantity may be a number,
-which the API server makes a text in a HorizontalPodAutoscaler.
+which the API server makes a text in a HorizontalPodAutoscaler. An API server that evaluates no rules of definitions
+stores what it would refuse in a HorizontalPodAutoscaler.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from podscaler.api.autoscaling import HorizontalPodAutoscaler
+from podscaler.api.kinds import hpa_defaults, hpa_validation
 
 SOURCES = ("resource", "containerResource", "pods", "object", "external")
 QUANTITIES = ("value", "averageValue")
@@ -21,6 +23,14 @@ def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
         return _AUTOSCALER.decode(raw)
     except msgspec.ValidationError:
         return msgspec.convert(with_quantities(msgspec.json.decode(raw)), HorizontalPodAutoscaler)
+
+
+def fault(raw: msgspec.Raw | bytes) -> str:
+    """What the API server would refuse in a HorizontalPodAutoscaler, the first of it; empty where nothing is."""
+    obj = with_quantities(msgspec.json.decode(raw))
+    hpa_defaults.fill_v2(obj)
+    faults = hpa_validation.faults(obj, None)
+    return f"the spec is invalid: {faults[0]}" if faults else ""
 
 
 def with_quantities(obj: Any) -> Any:

@@ -29,12 +29,13 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """A cached autoscaler: the object, its spec as facts, and its kind."""
+    """A cached autoscaler: the object, its spec as facts, its kind, and what is wrong with it that nobody refused."""
 
     metadata: ObjectMeta
     wire: HorizontalPodAutoscaler
     spec: spec.Spec
     kind: AutoscalerKind = HPA
+    fault: str = ""
 
     @property
     def key(self) -> Key:
@@ -78,10 +79,11 @@ def _autoscaler(
             note(raw)
         wire = decode(raw)
         facts = spec.of(wire, rules)
-        if kind.prefix:
-            namespace, name = kind.key(wire.metadata.namespace, wire.metadata.name)
-            facts = msgspec.structs.replace(facts, key=f"{namespace}/{name}")
-        return Autoscaler(wire.metadata, wire, facts, kind)
+        if kind is HPA:
+            return Autoscaler(wire.metadata, wire, facts)
+        key = "/".join(kind.key(wire.metadata.namespace, wire.metadata.name))
+        facts = msgspec.structs.replace(facts, key=key)
+        return Autoscaler(wire.metadata, wire, facts, kind, custom_autoscaler.fault(raw))
 
     return read
 

@@ -63,8 +63,8 @@ class Observer:
         return Seen(observation, target, pods, answers, durations_s)
 
     async def _read_target(self, autoscaler: Autoscaler) -> tuple[Target | None, Scale | Failure]:
-        if autoscaler.spec.target_fault:
-            return None, Failure(autoscaler.spec.target_fault)
+        if fault := autoscaler.spec.target_fault or autoscaler.fault:
+            return None, Failure(fault)
         reference = autoscaler.wire.spec.scale_target_ref
         try:
             target = await self._around.targets.read(autoscaler.metadata.namespace, reference)

@@ -72,6 +72,23 @@ async def test_quantities_as_numbers() -> None:
     assert world.replicas() == 4
 
 
+async def test_a_spec_that_no_server_refused() -> None:
+    """Bounds that contradict each other scale nothing, and the status says what is wrong."""
+    world = World(*ONLY)
+    world.add()
+    world.cluster.put_autoscaler("web", spec(minimum=5, maximum=1), uid="pa", path=POD_AUTOSCALERS)
+    await world.start()
+    await world.advance(31)
+    await world.close()
+    condition = world.pod_autoscaler()["status"]["conditions"][0]
+    assert (world.replicas(), condition["reason"], condition["message"]) == (
+        2,
+        "FailedGetScale",
+        "the HPA controller was unable to get the target's current scale: the spec is invalid: spec.maxReplicas: "
+        "Invalid value: 1: must be greater than or equal to `minReplicas`",
+    )
+
+
 async def test_the_same_name_in_both_kinds() -> None:
     """A HorizontalPodAutoscaler and a PodAutoscaler of one name and other targets do not disturb each other."""
     world = World(*BOTH)
