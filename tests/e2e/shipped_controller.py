@@ -1,4 +1,4 @@
-"""The controller as the chart ships it: installed by Helm on a running `up`, at work with its ServiceAccount's token.
+"""The controller as the chart ships it: installed by Helm on a running server, at work with its account's token.
 
 Its pods need an image that nobody has built here, so the Deployment has none: the process is started with the
 arguments of the Deployment's container, and whatever the server allows the ServiceAccount.
@@ -11,16 +11,33 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
-from up_process import Up
 
 import shipped_manifests as shipped
 from real_programs import real_program
 from shipped_manifests import NAMESPACE, Grant, grants
 
 Object = dict[str, Any]
+
+
+class Server(Protocol):
+    """What a ShippedController needs of the server: `up`, or a real one."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of a user who may do everything."""
+        ...
+
+    def get(self, path: str) -> Any:
+        """The body of a GET that must succeed."""
+        ...
+
+    def create(self, path: str, body: Object) -> Object:
+        """The object as created by a POST that must succeed."""
+        ...
+
 
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:podscaler"
 QUICK_FLAGS = {
@@ -40,7 +57,7 @@ class ShippedController:
         folder: for its files.
     """
 
-    def __init__(self, up: Up, folder: Path) -> None:
+    def __init__(self, up: Server, folder: Path) -> None:
         self._up = up
         self._folder = folder
         self.log = folder / "controller.log"
@@ -90,6 +107,11 @@ class ShippedController:
     def log_lines(self) -> list[Object]:
         """What it has logged, each line decoded."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def complaints(self) -> list[str]:
+        """What it has logged about permissions that are missing."""
+        said = [line["msg"] for line in self.log_lines()]
+        return [each for each in said if "forbidden" in each.lower() or "does not allow the user" in each]
 
     def rules(self) -> set[Grant]:
         """What the installed roles allow, one by one."""

@@ -249,6 +249,4 @@ def _with_one_history(grant: Grant) -> Grant:
 def refusals(controller: ShippedController, audit_log: Path) -> list[str]:
     """What was refused for want of a permission, by the audit log and by the controller's own."""
     events = [event["requestURI"] for event in audited(audit_log) if event["responseStatus"].get("code") == 403]
-    lines = [line["msg"] for line in controller.log_lines() if "forbidden" in line["msg"].lower()]
-    missing = [line["msg"] for line in controller.log_lines() if "does not allow the user" in line["msg"]]
-    return [*events, *lines, *missing]
+    return [*events, *controller.complaints()]

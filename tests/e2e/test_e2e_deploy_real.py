@@ -1,13 +1,17 @@
-"""The shipped manifests on a real kube-apiserver: strictly validated, the definition's CEL rules compiled."""
+"""The shipped manifests on a real kube-apiserver: strictly validated, and permissions that suffice."""
 
 import json
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from benchmarks import cluster_plane
+from shipped_controller import Object, ShippedController
+from up_process import eventually
 
 from real_programs import real_program
 from shipped_manifests import CHART, KUSTOMIZE, NAMESPACE, helm_template, kustomized, run_helm
@@ -39,7 +43,7 @@ def kubectl(plane: cluster_plane.Plane, *args: str, stdin: str | None = None) ->
     return done.stdout + done.stderr
 
 
-def rendered(case: str) -> list[dict[str, object]]:
+def rendered(case: str) -> list[Object]:
     """The objects of a chart's or a kustomization's case, but for the namespace, which is there."""
     if case == "chart":
         objects = [*yaml.safe_load_all(run_helm("show", "crds", str(CHART)).stdout), *helm_template()]
@@ -65,10 +69,59 @@ def test_pods_are_let_into_a_restricted_namespace(plane: cluster_plane.Plane) ->
     """Made of the Deployment's template, by whom the standard is enforced."""
     deployment = next(obj for obj in rendered("base") if obj["kind"] == "Deployment")
     kubectl(plane, "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
-    account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "podscaler", "namespace": NAMESPACE}}
-    kubectl(plane, "apply", "-f", "-", stdin=json.dumps(account))
-    template = deployment["spec"]["template"]  # type: ignore[index]  # a Deployment's spec is an object
+    template = deployment["spec"]["template"]
     pod = {"kind": "Pod", "apiVersion": "v1", **template}
     pod["metadata"] = {**template["metadata"], "name": "one", "namespace": NAMESPACE}
     said = kubectl(plane, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
     assert said == "pod/one created (server dry run)\n"
+
+
+class Side:
+    """The real server, as a ShippedController needs it."""
+
+    def __init__(self, plane: cluster_plane.Plane) -> None:
+        self._plane = plane
+        self.kubeconfig = Path(plane.kubeconfig)
+
+    def get(self, path: str) -> Any:
+        """The body of a GET that must succeed."""
+        return json.loads(kubectl(self._plane, "get", "--raw", path))
+
+    def create(self, path: str, body: Object) -> Object:
+        """The object as created by a POST that must succeed."""
+        created: Object = json.loads(kubectl(self._plane, "create", "--raw", path, "-f", "-", stdin=json.dumps(body)))
+        return created
+
+
+def test_permissions_suffice(plane: cluster_plane.Plane, tmp_path: Path) -> None:
+    """By the real authorizer: a target below its minimum is scaled, and the status says so; nothing is forbidden."""
+    side = Side(plane)
+    controller = ShippedController(side, tmp_path)
+    controller.install()
+    targets = "/apis/apps/v1/namespaces/default/deployments"
+    autoscalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    pods = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    side.create(
+        targets,
+        {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": pods}},
+    )
+    for name in ("web", "missing"):
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        spec = {"scaleTargetRef": target, "minReplicas": 3, "maxReplicas": 5}
+        side.create(autoscalers, {"metadata": {"name": name}, "spec": spec})
+    controller.start()
+    try:
+        eventually(
+            lambda: (
+                side.get(f"{targets}/web")["spec"]["replicas"],
+                side.get(f"{autoscalers}/web")["status"].get("desiredReplicas"),
+                {event["reason"] for event in side.get("/api/v1/namespaces/default/events")["items"]},
+            ),
+            until=lambda found: found[:2] == (3, 3) and {"SuccessfulRescale", "FailedGetScale"} <= found[2],
+            timeout_s=60,
+            every_s=0.5,
+        )
+        assert controller.stop() == 0
+    finally:
+        controller.end()
+    assert controller.complaints() == []
