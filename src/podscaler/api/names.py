@@ -35,6 +35,13 @@ _SUBDOMAIN_FAULT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
     f" end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_TEXT}')"
 )
+_WILDCARD_TEXT = rf"\*\.{_SUBDOMAIN_TEXT}"
+_WILDCARD = re.compile(_WILDCARD_TEXT)
+_WILDCARD_FAULT = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower"
+    " case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used"
+    f" for validation is '{_WILDCARD_TEXT}')"
+)
 _QUALIFIED_FAULT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
     f" (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED_TEXT}')"
@@ -90,6 +97,11 @@ def dns_subdomain_faults(text: str) -> list[str]:
     return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_FAULT])
 
 
+def wildcard_subdomain_faults(text: str) -> list[str]:
+    """What forbids `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
+    return _over(text, 253) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_FAULT])
+
+
 def label_key_faults(text: str) -> list[str]:
     """What forbids `text` as a label key, annotation key or any other qualified name."""
     parts = text.split("/")
@@ -110,12 +122,39 @@ def container_resource_name_faults(text: str) -> list[str]:
     Differs: the spec names the outcome for unqualified names only; names with a slash follow upstream's rule for
     extended resources.
     """
-    faults = label_key_faults(text)
-    if not faults and "/" not in text and not _is_standard_resource(text):
-        faults = ["must be a standard resource type or fully qualified"]
+    faults = resource_name_faults(text)
     if "/" in text:
         return faults + ([] if _is_native(text) else _extended_resource_faults(text))
     return faults + ([] if _is_container_resource(text) else ["must be a standard resource for containers"])
+
+
+def resource_name_faults(text: str) -> list[str]:
+    """What forbids `text` as the name of any resource: it must be a standard one, or have a domain."""
+    faults = label_key_faults(text)
+    if not faults and "/" not in text and not _is_standard_resource(text):
+        return ["must be a standard resource type or fully qualified"]
+    return faults
+
+
+def quota_resource_name_faults(text: str) -> list[str]:
+    """What forbids `text` as the name of something that a quota counts."""
+    is_known = "/" in text or is_standard_quota_resource(text)
+    return resource_name_faults(text) + ([] if is_known else ["must be a standard resource for quota"])
+
+
+def is_standard_quota_resource(text: str) -> bool:
+    """Whether `text` names something that a quota can count without a domain in the name."""
+    return text != "storage" and _is_standard_resource(text)
+
+
+def is_native_resource(text: str) -> bool:
+    """Whether Kubernetes itself defines the resource: no domain in its name, or one of its own."""
+    return "/" not in text or _is_native(text)
+
+
+def is_extended_resource(text: str) -> bool:
+    """Whether somebody else defines the resource, which then comes in whole units."""
+    return not is_native_resource(text) and not _extended_resource_faults(text)
 
 
 def _over(text: str, limit_bytes: int) -> list[str]:

@@ -1,13 +1,16 @@
-"""The rule for IP addresses.
+"""The rules for IP addresses and networks.
 
-Called by the validation of pods, services and endpoint slices.
+Called by the validation of pods, services, network policies and endpoint slices.
 
-Source: upstream's message; `ipaddress`.
+Source: upstream's messages; `ipaddress`.
 """
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface
 
 FAULT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NETWORK_FAULT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
 
 
 def find(text: str) -> IPv4Address | IPv6Address | None:
@@ -16,3 +19,26 @@ def find(text: str) -> IPv4Address | IPv6Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def find_network(text: str) -> IPv4Network | IPv6Network | None:
+    """The network that the text means, bits beyond its prefix and leading zeros forgiven, None for any other text."""
+    if "/" not in text:
+        return None
+    try:
+        return ip_interface(_LEADING_ZEROS.sub("", text)).network
+    except ValueError:
+        return None
+
+
+def network_faults(text: str) -> list[str]:
+    """What forbids `text` as a network (`10.0.0.0/8`)."""
+    network = find_network(text)
+    if network is None:
+        return [_NETWORK_FAULT]
+    if _LEADING_ZEROS.search(text):
+        return ["must not have leading 0s in IP or prefix length"]
+    own = ip_interface(text).ip
+    if isinstance(own, IPv6Address) and own.ipv4_mapped is not None:
+        return ["must not have an IPv4-mapped IPv6 address"]
+    return [] if own == network.network_address else ["must not have bits set beyond the prefix length"]

@@ -1,4 +1,4 @@
-"""The records of Ingress and IngressClass (networking.k8s.io/v1): kept for clients; nothing listens for them.
+"""The record of Ingress (networking.k8s.io/v1): kept for clients; nothing listens for it.
 
 Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
 """
@@ -6,12 +6,9 @@ Source: the API reference of networking.k8s.io/v1; upstream's validation message
 from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api import names, printing
-from podscaler.api.field import FieldError, invalid, not_supported, required
-from podscaler.api.kinds import status_subresource
+from podscaler.api import printing
+from podscaler.api.kinds import ingress_validation, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
-
-_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 def fill(ingress: Object) -> None:
@@ -20,50 +17,12 @@ def fill(ingress: Object) -> None:
     ingress.setdefault("status", {}).setdefault("loadBalancer", {})
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an Ingress to be stored."""
-    del old
-    spec = new["spec"]
-    rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
-    found = []
-    if not rules and backend is None:
-        found.append(invalid("spec", spec, "either `defaultBackend` or `rules` must be specified"))
-    found += _backend_faults(backend, "spec.defaultBackend") if backend is not None else []
-    for index, rule in enumerate(rules):
-        found += _host_faults(rule.get("host", ""), f"spec.rules[{index}].host")
-        for number, path in enumerate((rule.get("http") or {}).get("paths") or []):
-            found += _path_faults(path, f"spec.rules[{index}].http.paths[{number}]")
-    return found
-
-
-def _host_faults(host: str, path: str) -> list[FieldError]:
-    """A leading `*.` stands for any one label."""
-    return [invalid(path, host, text) for text in names.dns_subdomain_faults(host.removeprefix("*."))] if host else []
-
-
-def _path_faults(path: Object, place: str) -> list[FieldError]:
-    kind, text = path.get("pathType"), path.get("path", "")
-    found = []
-    if kind is None:
-        found.append(required(f"{place}.pathType", "pathType must be specified"))
-    elif kind not in _PATH_TYPES:
-        found.append(not_supported(f"{place}.pathType", kind, _PATH_TYPES))
-    elif not text.startswith("/") and (kind != "ImplementationSpecific" or text):
-        found.append(invalid(f"{place}.path", text, "must be an absolute path"))
-    return found + _backend_faults(path.get("backend") or {}, f"{place}.backend")
-
-
-def _backend_faults(backend: Object, path: str) -> list[FieldError]:
-    service, resource = backend.get("service"), backend.get("resource")
-    if service is not None and resource is not None:
-        return [invalid(path, "", "cannot set both resource and service backends")]
-    if service is None:
-        return [] if resource is not None else [required(path, "must specify either a resource or service backend")]
-    found = [] if service.get("name") else [required(f"{path}.service.name")]
-    port = service.get("port") or {}
-    if not port.get("name") and not port.get("number"):
-        found.append(required(f"{path}.service.port", "port name or number is required"))
-    return found
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """What the creator of an Ingress is told: the annotation of old is deprecated."""
+    name = ingress_validation.CLASS_ANNOTATION
+    if old is not None or name not in (new["metadata"].get("annotations") or {}):
+        return []
+    return [f"annotation \"{name}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
 
 def _hosts(ingress: Object) -> Iterator[str]:
@@ -87,15 +46,6 @@ def _row(ingress: Object, now_ns: int) -> list[Any]:
     ]
 
 
-def _class_row(ingress_class: Object, now_ns: int) -> list[Any]:
-    spec = ingress_class.get("spec") or {}
-    parameters = spec.get("parameters") or {}
-    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""
-    shown = f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}" if parameters else printing.NONE
-    name, age = ingress_class["metadata"].get("name", ""), printing.created_age(ingress_class, now_ns)
-    return [name, spec.get("controller", ""), shown, age]
-
-
 RESOURCE = Resource(
     group="networking.k8s.io",
     plural="ingresses",
@@ -109,7 +59,9 @@ RESOURCE = Resource(
         prepare_create=status_subresource.start_with({"loadBalancer": {}}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
+        validate=ingress_validation.faults,
+        validate_status=ingress_validation.status_faults,
+        warnings=warnings,
         has_generation=True,
     ),
     printer=Printer(
@@ -122,25 +74,5 @@ RESOURCE = Resource(
             Column("Age", description="Time since the ingress was created."),
         ),
         row=_row,
-    ),
-)
-
-CLASS = Resource(
-    group="networking.k8s.io",
-    plural="ingressclasses",
-    singular="ingressclass",
-    kind="IngressClass",
-    versions=(Version("v1", "networking/v1.IngressClass"),),
-    storage_version="v1",
-    namespaced=False,
-    strategy=Strategy(has_generation=True),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the ingress class."),
-            Column("Controller", description="Who serves its ingresses."),
-            Column("Parameters", description="What configures the controller."),
-            Column("Age", description="Time since the ingress class was created."),
-        ),
-        row=_class_row,
     ),
 )

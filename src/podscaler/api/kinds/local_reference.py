@@ -1,0 +1,23 @@
+"""What is wrong with a reference to an object by group, kind and name.
+
+Called by the validation of ingresses and ingress classes.
+
+Source: upstream's messages.
+"""
+
+from podscaler.api import names
+from podscaler.api.field import FieldError, invalid, required
+from podscaler.api.resources import Object
+
+
+def faults(reference: Object, path: str) -> list[FieldError]:
+    """What is wrong with the reference at `path`."""
+    group = reference.get("apiGroup") or ""
+    texts = names.dns_subdomain_faults(group) if group else []
+    found = [invalid(f"{path}.apiGroup", group, text) for text in texts]
+    for part in ("kind", "name"):
+        value = reference.get(part, "")
+        if not value:
+            found.append(required(f"{path}.{part}"))
+        found += [invalid(f"{path}.{part}", value, text) for text in names.path_segment_faults(value)]
+    return found
