@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import shipped_manifests as shipped
+from podscaler import __version__
 from podscaler.cli.main import cli
 from podscaler.controller import permissions
 from podscaler.controller.leading import election
@@ -99,6 +100,13 @@ def test_each_flag_is_one_that_the_controller_has() -> None:
     known = {option for parameter in controller.params for option in parameter.opts}
     used = {argument.partition("=")[0] for argument in container(DEPLOYMENT)["args"][1:]}
     assert used - known == set()
+
+
+def test_one_version_everywhere() -> None:
+    """The chart installs the image of the package's version."""
+    chart = yaml.safe_load((shipped.CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    assert container(DEPLOYMENT)["image"] == f"podscaler:{__version__}"
 
 
 def test_pods_meet_the_restricted_standard() -> None:
