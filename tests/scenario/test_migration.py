@@ -1,6 +1,8 @@
 """Autoscalers migrate between the kinds on our API server, cut off anywhere, and no workload is ever without one."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -207,6 +209,33 @@ async def test_a_stranger_of_that_name(world: World) -> None:
     with pytest.raises(UsageError, match="there is a podautoscaler default/web that was not made from"):
         await world.migrate(HPA)
     assert world.find(HPA) is not None
+
+
+async def test_without_the_definition(world: World) -> None:
+    """Where PodAutoscalers are not served, the sentence says how to have them."""
+    await world.opened.registry.delete("customresourcedefinitions.apiextensions.k8s.io", "", PAS)
+    await asyncio.sleep(0.3)
+    with pytest.raises(UsageError, match=r"does not serve podautoscalers.podscaler.dev: podscaler crd \| kubectl"):
+        await world.migrate(HPA)
+    assert world.find(HPA) is not None
+
+
+async def test_all_but_one(world: World) -> None:
+    """One that cannot be migrated does not keep the others from it; the command tells, and fails."""
+    await world.opened.registry.create(HPAS, named("api", spec=SPEC) | {"apiVersion": "autoscaling/v2"})
+    body = named("api", spec=SPEC) | {"apiVersion": POD_AUTOSCALER.api_version, "kind": POD_AUTOSCALER.kind}
+    await world.opened.registry.create(PAS, body)
+    arguments = ["migrate", "hpa", "--all", "--timeout=0", f"--kubeconfig={world.folder / 'kubeconfig'}"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "podscaler", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    said, failed = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, said.decode(), failed.decode()) == (
+        2,
+        "horizontalpodautoscaler default/web is a PodAutoscaler now\n",
+        "podscaler: there is a podautoscaler default/api that was not made from the horizontalpodautoscaler\n"
+        "podscaler: 1 of 2 were not migrated\n",
+    )
 
 
 async def test_what_is_not_there(world: World) -> None:

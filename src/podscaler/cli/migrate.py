@@ -68,8 +68,23 @@ async def _run(connection: Connection, terms: Terms, namespace: str, name: str |
     client = await open_client(clock, user_agent=USER_AGENT)
     try:
         migrator = Migrator(client, clock, terms, click.echo)
-        names = await migrator.names(namespace) if name is None else [(namespace, name)]
-        for each in names:
-            await migrator.migrate(*each)
+        if name is not None:
+            await migrator.migrate(namespace, name)
+        else:
+            await _all(migrator, namespace)
     finally:
         await client.close()
+
+
+async def _all(migrator: Migrator, namespace: str) -> None:
+    """Migrate all, also when some cannot be. Raises UsageError at the end where there were such."""
+    names = await migrator.names(namespace)
+    failed = 0
+    for each in names:
+        try:
+            await migrator.migrate(*each)
+        except (UsageError, StatusError) as error:
+            failed += 1
+            click.echo(f"podscaler: {error}", err=True)
+    if failed:
+        raise UsageError(f"{failed} of {len(names)} were not migrated")

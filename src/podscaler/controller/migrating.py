@@ -21,6 +21,7 @@ import msgspec
 from podscaler.clock import Clock
 from podscaler.controller import counterpart, handover, history_maps, history_record
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
+from podscaler.controller.followed_autoscalers import NOT_SERVED
 from podscaler.controller.history_record import Record
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube.client import Client, is_conflict, is_not_found
@@ -231,7 +232,7 @@ class Migrator:
         try:
             return _decoded(await self._client.get(kind.path(namespace, name), subject=f"{kind.resource} {name}"))
         except StatusError as error:
-            if is_not_found(error) and name in error.message:
+            if is_not_found(error) and NOT_SERVED not in error.message:
                 return None
             if error.code == 404:
                 advice = "podscaler crd | kubectl apply -f -"
