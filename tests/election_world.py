@@ -186,7 +186,7 @@ class ElectionWorld:
 
     async def advance(self, span_s: float) -> None:
         """Let time pass."""
-        await self.clock.advance(span_s, turns=40)
+        await self.clock.advance(span_s, turns=60)
 
     async def close(self) -> None:
         """End all."""

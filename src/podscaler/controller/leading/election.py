@@ -65,4 +65,4 @@ class Election:
         await roster.look()
         now_s, ours = clock.monotonic_s(), str(self.shards)
         live = (seen.lease for seen in roster if seen.is_live(now_s))
-        return sorted(each.record.holder for each in live if each.shards != ours)
+        return sorted({each.record.holder for each in live if each.shards != ours})

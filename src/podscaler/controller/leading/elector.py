@@ -103,8 +103,7 @@ class Elector:
         try:
             is_ours = await bounded.within(self._clock, limit_s, self._try(begun))
         except StatusError as error:
-            log.log(logging.DEBUG if str(error) == self._said else logging.WARNING, "lease %s: %s", self.lock, error)
-            self._said = str(error)
+            self._say(error)
             is_ours = False
         if is_ours:
             self._said = ""
@@ -191,6 +190,12 @@ class Elector:
 
     def _is_anothers(self, now_s: float) -> bool:
         return bool(self.holder) and self._is_valid(now_s) and not self.is_leader
+
+    def _say(self, error: StatusError) -> None:
+        """Log what is news; that another was faster is nothing to worry about."""
+        level = logging.INFO if error.code == 409 else logging.WARNING
+        log.log(logging.DEBUG if str(error) == self._said else level, "lease %s: %s", self.lock, error)
+        self._said = str(error)
 
     def _report(self) -> None:
         if self.holder != self._reported:

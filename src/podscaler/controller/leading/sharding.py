@@ -4,8 +4,8 @@
 an Office for each shard, which it enters and leaves as `plan` says. Rules:
 
 1. A member works on a shard only while it holds both the shard's Lease and its own.
-2. A member that is there says so first, then makes sure that nobody splits the work in another way
-   (`Election.others`); if somebody does, it takes itself back and comes again later.
+2. A process that comes while somebody splits the work in another way (`Election.others`) waits. Otherwise it says that
+   it is there, and looks again: if somebody does so now, it takes itself back and comes again later.
 3. A member whose own Lease is lost gives up everything and begins anew.
 
 Source: docs/decisions/sharding.md.
@@ -109,8 +109,15 @@ class Sharding:
 
     async def _join(self) -> bool:
         """Become a member (rule 2); whether that was possible."""
-        if not await self._member.attempt():
+        if await self._finds_others() or not await self._member.attempt():
             return False
+        if await self._finds_others():
+            await self._member.release()
+            return False
+        return True
+
+    async def _finds_others(self) -> bool:
+        """Whether somebody splits the work in another way, or that is not known."""
         looking = self._election.others(self._roster, self._clock)
         try:
             others = ", ".join(await bounded.within(self._clock, self._timing.attempt_s, looking))
@@ -119,9 +126,7 @@ class Sharding:
         if others != self._obstacle:
             self._obstacle = others
             log.warning("controllers with other --shards are at work: %s", others or "none any more")
-        if others:
-            await self._member.release()
-        return not others
+        return bool(others)
 
     async def _take_part(self, work: Work) -> None:
         """Hold what the plan says, until our own Lease is lost or we are told to stop."""
