@@ -34,14 +34,22 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
     if named := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
         present = [path for path in named if path.expanduser().exists()] or named
         return kubeconfig.load(present, context, clock)
-    home = Path.home() / ".kube" / "config"
-    if home.exists():
+    if (home := _find_home_config()) is not None:
         return kubeconfig.load([home], context, clock)
     if context:
         raise UsageError(f'--context "{context}" needs a kubeconfig: give --kubeconfig or set KUBECONFIG')
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return in_cluster(SERVICE_ACCOUNT, clock)
     raise UsageError("no API server is known: give --kubeconfig, set KUBECONFIG, or run inside a cluster")
+
+
+def _find_home_config() -> Path | None:
+    """~/.kube/config; None where there is none, or no home: in a pod the user may be any number."""
+    try:
+        found = Path.home() / ".kube" / "config"
+        return found if found.exists() else None
+    except (RuntimeError, PermissionError):
+        return None
 
 
 def in_cluster(folder: Path, clock: Clock) -> Config:
