@@ -64,3 +64,15 @@ async def test_stop_frees_the_port() -> None:
         world = World()
         await world.endpoints.start("127.0.0.1", port)
         await world.endpoints.stop()
+
+
+async def test_a_fault_of_the_election() -> None:
+    """/healthz fails as upstream's does where a lease that is held is not renewed."""
+    faults = ["failed election to renew leadership on lease x", ""]
+    world = World()
+    world.endpoints = Endpoints(Telemetry(VirtualClock()), list, lambda: faults.pop(0))
+    world.address = await world.endpoints.start("127.0.0.1", 0)
+    answers = [await world.get("/healthz") for _ in range(2)]
+    await world.endpoints.stop()
+    text = "[-]leaderElection failed: failed election to renew leadership on lease x\nhealthz check failed\n"
+    assert answers == [(500, text), (200, "ok")]

@@ -54,6 +54,7 @@ class Leadership:
         lock = election.lock(client, election.name)
         elector = Elector(lock, self._timing, identity=election.identity, clock=clock, telemetry=telemetry)
         self._office = Office(elector, all_of_it, clock=clock, announcer=self._announcer, telemetry=telemetry)
+        self._obstacle = ""
         self._stopping = asyncio.Event()
 
     def find(self, key: Key) -> Tenure | None:
@@ -97,9 +98,12 @@ class Leadership:
                 )
             except StatusError as error:
                 others = [f"unknown ({error})"]
+            text = ", ".join(others)
+            if text != self._obstacle:
+                self._obstacle = text
+                log.warning("controllers with other --shards are at work: %s", text or "none any more")
             if not others:
                 return
-            log.warning("waiting for controllers with other --shards to end: %s", ", ".join(others))
             await self._clock.sleep(self._timing.retry_period_s)
 
     async def _next_try(self) -> None:
