@@ -33,5 +33,5 @@ def test_a_user_without_a_home_has_no_kubeconfig_there(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "h")
     monkeypatch.delenv("KUBERNETES_SERVICE_PORT", raising=False)
     monkeypatch.setattr(Path, method, instead)
-    with pytest.raises(UsageError, match="^in-cluster configuration needs"):
+    with pytest.raises(UsageError, match=r"^in-cluster configuration needs"):
         locate.find_config()
