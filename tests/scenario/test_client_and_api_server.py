@@ -51,7 +51,8 @@ def _with_plugin(folder: Path, command: str) -> Path:
 
 
 async def _start(path: Path, *more: str) -> asyncio.subprocess.Process:
-    arguments = ("-m", "podscaler", "controller", "--kubeconfig", str(path), *more)
+    # the server has no kube-system, where the Lease would be
+    arguments = ("-m", "podscaler", "controller", "--leader-elect=false", "--kubeconfig", str(path), *more)
     return await asyncio.create_subprocess_exec(sys.executable, *arguments, stderr=asyncio.subprocess.PIPE)
 
 
