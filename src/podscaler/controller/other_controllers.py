@@ -72,11 +72,6 @@ class OtherControllers:
         oldest_s = self._clock.monotonic_s() - self._silence_s
         return ", ".join(sorted(manager for manager, heard_s in self._heard_s.items() if heard_s > oldest_s))
 
-    def silent_in_s(self) -> float:
-        """How long it takes until all of them count as gone, if they write nothing more; 0 where nobody is at work."""
-        latest_s = max(self._heard_s.values(), default=0.0)
-        return max(latest_s + self._silence_s - self._clock.monotonic_s(), 0.0) if self._heard_s else 0.0
-
     def _wrote(self, manager: str, at_ns: int) -> None:
         if at_ns <= self._stamped_ns.get(manager, 0):
             return
