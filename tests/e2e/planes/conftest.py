@@ -1,5 +1,6 @@
 """Fixtures: a stage on each control plane, kept for the session, and a scene on it for each test."""
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -25,11 +26,26 @@ def real_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.fixture(params=["embedded", "real"])
+@pytest.fixture(scope="session")
+def upstream_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A stage on a real control plane with the built-in controller: what is expected of ours holds for it, too."""
+    folder = tmp_path_factory.mktemp("upstream")
+    with planes.real(folder) as plane, staged(plane, folder, is_built_in=True) as stage:
+        yield stage
+
+
+@pytest.fixture(params=["embedded", "real", *(["upstream"] if "SCENARIOS_UPSTREAM" in os.environ else [])])
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """Both, one after the other."""
+    """Both control planes; with SCENARIOS_UPSTREAM also upstream as a whole, which checks the expectations."""
     found: Stage = request.getfixturevalue(f"{request.param}_stage")
     return found
+
+
+@pytest.fixture
+def ours(stage: Stage) -> None:
+    """For what the built-in controller cannot do."""
+    if stage.is_built_in:
+        pytest.skip("the built-in controller does not do that")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import controller_manager
 from benchmarks.gate import Gate
 from plane_api import PlaneApi
 from planes import ControlPlane
@@ -16,17 +17,29 @@ from played_metrics import PlayedMetrics
 from played_node import NODE, PlayedNode
 from up_process import Object, eventually
 
+from real_programs import real_program
+
 FLAGS = (
     "--horizontal-pod-autoscaler-sync-period=1s",
     "--horizontal-pod-autoscaler-downscale-stabilization=0s",
     "--horizontal-pod-autoscaler-cpu-initialization-period=1s",
     "--horizontal-pod-autoscaler-initial-readiness-delay=1s",
+)
+OUR_FLAGS = (
     "--other-controller=warn",  # tests write statuses too
     "--leader-elect-lease-duration=4s",  # a controller that is killed is replaced after so long
     "--leader-elect-renew-deadline=3s",
     "--leader-elect-retry-period=500ms",
 )
+OURS = (sys.executable, "-m", "podscaler", "controller", *OUR_FLAGS)
 HPAS = "horizontalpodautoscalers"
+
+
+def built_in() -> tuple[str, ...]:
+    """The controller that ours stands in for, as a command; skips where `make assets` was not run."""
+    program = str(real_program("kube-controller-manager"))
+    only = f"--controllers={controller_manager.HORIZONTAL[0]}"
+    return program, only, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=500"
 
 
 @dataclass
@@ -40,8 +53,10 @@ class Stage:
         gate: before the API server, as the controller sees it.
         node: runs the pods.
         metrics: what they use.
-        controller: ours, if it runs now.
         kubeconfig: of the gate.
+        is_built_in: whether the controllers are upstream's.
+        controller: the one that runs now.
+        spawned: how many controllers there were.
     """
 
     plane: ControlPlane
@@ -51,26 +66,23 @@ class Stage:
     node: PlayedNode
     metrics: PlayedMetrics
     kubeconfig: Path
+    is_built_in: bool = False
     controller: "subprocess.Popen[bytes] | None" = None
+    spawned: int = 0
 
     @property
     def log(self) -> Path:
-        """What the controller says."""
-        return self.folder / "controller.log"
+        """What the newest controller says."""
+        return self.folder / f"controller-{self.spawned}.log"
 
     def spawn(self, *flags: str, kubeconfig: Path | None = None) -> "subprocess.Popen[bytes]":
         """Start one more controller; the caller ends it."""
-        command = [sys.executable, "-m", "podscaler", "controller", f"--kubeconfig={kubeconfig or self.kubeconfig}"]
+        program = built_in() if self.is_built_in else OURS
+        command = [*program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *FLAGS, *flags]
         environment = os.environ | {"HOME": str(self.folder)}
-        with self.log.open("ab") as log:
-            return subprocess.Popen([*command, *FLAGS, *flags], stdout=log, stderr=log, env=environment)
-
-    def replace_controller(self) -> None:
-        """Kill the controller, and start another."""
-        assert self.controller is not None
-        self.controller.kill()
-        self.controller.wait()
-        self.controller = self.spawn()
+        self.spawned += 1
+        with self.log.open("wb") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def namespace(self, name: str) -> "Scene":
         """A scene in a namespace of its own."""
@@ -79,15 +91,16 @@ class Stage:
 
 
 @contextmanager
-def staged(plane: ControlPlane, folder: Path) -> Iterator[Stage]:
-    """A stage on a plane, with one controller, until the block ends."""
+def staged(plane: ControlPlane, folder: Path, *, is_built_in: bool = False) -> Iterator[Stage]:
+    """A stage on a plane, with one controller, ours or upstream's, until the block ends."""
     api = PlaneApi(plane.kubeconfig)
     node = PlayedNode(api)
     metrics = PlayedMetrics(node.running)
     node.start()
     plane.serve_metrics(metrics)
     gate = Gate(plane.kubeconfig, None if plane.aggregates else metrics.answer)
-    stage = Stage(plane, folder, api, gate, node, metrics, gate.write_kubeconfig(folder / "gate-kubeconfig"))
+    kubeconfig = gate.write_kubeconfig(folder / "gate-kubeconfig")
+    stage = Stage(plane, folder, api, gate, node, metrics, kubeconfig, is_built_in)
     stage.controller = stage.spawn()
     try:
         yield stage

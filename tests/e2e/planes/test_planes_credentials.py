@@ -49,6 +49,7 @@ def controller_with(scene: Scene, kubeconfig: Path) -> Iterator[None]:
         stage.controller = stage.spawn()
 
 
+@pytest.mark.usefixtures("ours")
 def test_a_credential_plugin_is_asked_again(scene: Scene, tmp_path: Path) -> None:
     """The controller works with its credentials, and asks anew when they are about to expire."""
     scene.deploy()

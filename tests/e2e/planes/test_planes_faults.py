@@ -84,23 +84,6 @@ def test_a_target_is_deleted_and_recreated(scene: Scene) -> None:
     scene.await_replicas(3)
 
 
-def test_another_controller_goes_on(scene: Scene) -> None:
-    """A window goes on where the killed controller was: a high recommendation from before still holds back."""
-    scene.deploy()
-    scene.use(400)
-    scene.autoscale(behavior={"scaleDown": {"stabilizationWindowSeconds": 3600}})
-    scene.await_replicas(4)
-    scene.await_running(4)
-    scene.use(100)
-    scene.await_condition("AbleToScale", "True", "ScaleDownStabilized")
-    time.sleep(1)
-    scene.stage.replace_controller()
-    scene.sync_times(3)
-    assert (scene.replicas(), scene.condition("AbleToScale")) == (4, ("True", "ScaleDownStabilized"))
-    scene.use(600)
-    scene.await_replicas(6)
-
-
 def test_the_api_server_restarts(scene: Scene) -> None:
     """After a crash of the API server the controller goes on by itself, with nothing lost."""
     scene.deploy()

@@ -76,7 +76,7 @@ def _sample(text: str, name: str) -> int:
 
 
 @pytest.fixture
-def controllers(stage: Stage) -> Iterator[Controllers]:
+def controllers(stage: Stage, ours: None) -> Iterator[Controllers]:
     """Controllers of the test's own."""
     assert stage.controller is not None
     end(stage.controller)
