@@ -7,6 +7,7 @@ Everything that waits or stamps takes a `Clock`, so that tests run in virtual ti
 import asyncio
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 NANOSECONDS = 1_000_000_000
@@ -46,7 +47,13 @@ class SystemClock:
 
 def rfc3339(instant_ns: int) -> str:
     """`instant_ns` as Kubernetes writes metav1.Time: UTC, whole seconds (cut), `Z`."""
-    return datetime.fromtimestamp(instant_ns // NANOSECONDS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _rfc3339(instant_ns // NANOSECONDS)
+
+
+@lru_cache(maxsize=256)
+def _rfc3339(instant_s: int) -> str:
+    """One text for all that is written in the same second."""
+    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_micro(instant_ns: int) -> str:

@@ -164,17 +164,13 @@ def plain_number(number: float) -> int | float:
 
 def encode(value: Any) -> bytes:
     """The JSON text of plain data, with `<`, `>`, `&` and the line separators escaped as Go escapes them."""
-    text = msgspec.json.encode(value)
-    for character, escaped in _ESCAPES:
+    text = _encode(value)
+    for character, escaped in _ASCII_ESCAPES if text.isascii() else _ESCAPES:
         if character in text:
             text = text.replace(character, escaped)
     return text
 
 
-_ESCAPES = (
-    (b"<", b"\\u003c"),
-    (b">", b"\\u003e"),
-    (b"&", b"\\u0026"),
-    ("\u2028".encode(), b"\\u2028"),
-    ("\u2029".encode(), b"\\u2029"),
-)
+_encode = msgspec.json.Encoder().encode
+_ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
+_ESCAPES = (*_ASCII_ESCAPES, ("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))

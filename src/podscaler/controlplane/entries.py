@@ -13,15 +13,10 @@ from typing import Any
 
 import msgspec
 
+from podscaler.api import json_text
+
 Object = dict[str, Any]
 
-_GO_ESCAPES = (
-    (b"<", b"\\u003c"),
-    (b">", b"\\u003e"),
-    (b"&", b"\\u0026"),
-    (b"\xe2\x80\xa8", b"\\u2028"),
-    (b"\xe2\x80\xa9", b"\\u2029"),
-)
 _METADATA_ORDER = (
     "name",
     "generateName",
@@ -54,7 +49,6 @@ class _Head(msgspec.Struct, gc=False):
     metadata: _Metadata
 
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _NO_LABELS: Mapping[str, str] = {}
@@ -130,18 +124,9 @@ def from_object(resource: str, obj: Object, revision: int) -> Entry:
         metadata["resourceVersion"] = str(revision)
     ordered = {name: metadata.pop(name) for name in _METADATA_ORDER if name in metadata}
     obj["metadata"] = ordered | metadata
-    return Entry(resource, ordered.get("namespace", ""), ordered["name"], revision, encode(obj))
+    return Entry(resource, ordered.get("namespace", ""), ordered["name"], revision, json_text.encode(obj))
 
 
 def at_revision(entry: Entry, revision: int) -> Entry:
     """The same content with another resourceVersion: what a DELETED event shows."""
     return from_object(entry.resource, entry.decode(), revision)
-
-
-def encode(value: Any) -> bytes:
-    """`value` as compact JSON with Go's escapes; keys stay in their order."""
-    text = _encode(value)
-    for raw, escaped in _GO_ESCAPES:
-        if raw in text:
-            text = text.replace(raw, escaped)
-    return text

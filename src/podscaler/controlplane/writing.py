@@ -28,6 +28,22 @@ Change = Callable[[Object], Object]
 """From the stored object (a copy, storage version) to the wanted one; synchronous; may raise StatusError."""
 
 
+@dataclass(slots=True)
+class Replacement:
+    """A change to `wanted` whatever is stored: what a PUT is. It is given no copy of what it does not look at.
+
+    Attributes:
+        replaced: the version in place of which it was written, once it was.
+    """
+
+    wanted: Object
+    replaced: Entry | None = None
+
+    def __call__(self, stored: Object) -> Object:
+        """As any `Change`."""
+        return self.wanted
+
+
 @dataclass(frozen=True, slots=True)
 class Deleted:
     """What a delete did: the newest version (if gone, the last, as of its end), and whether the object is gone."""
@@ -116,7 +132,7 @@ class Writer:
         """Store what `change` makes of the object at `key`. Raises StatusError 404, 409, 422, 500."""
         stored = self._get(transaction, resource, key)
         self._check_preconditions(resource, stored, options)
-        old, new = stored.decode(), change(stored.decode())
+        old, new = stored.decode(), _changed(stored, change)
         live, sent = managing.take_entries(old), managing.take_entries(new)
         if sent == live:
             sent = None
@@ -208,6 +224,13 @@ class Writer:
     def _refuse(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         if errors:
             raise refusals.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)
+
+
+def _changed(stored: Entry, change: Change) -> Object:
+    if isinstance(change, Replacement):
+        change.replaced = stored
+        return change.wanted
+    return change(stored.decode())
 
 
 def _is_version(text: str) -> bool:

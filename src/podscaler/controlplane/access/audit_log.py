@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from podscaler.controlplane import entries
+from podscaler.api import json_text
 from podscaler.controlplane.entries import Object
 from podscaler.errors import UsageError
 
@@ -35,7 +35,7 @@ class AuditLog:
 
     async def add(self, event: Object) -> None:
         """Write an event in its turn; returns when it is its turn to wait for the disk."""
-        await self._lines.put(entries.encode(event) + b"\n")
+        await self._lines.put(json_text.encode(event) + b"\n")
 
     async def run(self) -> None:
         """Write until cancelled; what is left then, `close` writes."""

@@ -87,9 +87,13 @@ class Call:
 
         Nothing is said of a write through a subresource.
         """
-        strategy = self.served.resource.strategy
-        if strategy.warnings is not SILENT and not self.path.subresource:
-            self.warnings.extend(strategy.warnings(entry.decode(), before))
+        if self.may_warn:
+            self.warnings.extend(self.served.resource.strategy.warnings(entry.decode(), before))
+
+    @property
+    def may_warn(self) -> bool:
+        """Whether its kind may have anything to say of a write like this."""
+        return self.served.resource.strategy.warnings is not SILENT and not self.path.subresource
 
     @property
     def kind(self) -> Kind:

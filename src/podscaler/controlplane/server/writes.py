@@ -14,6 +14,7 @@ from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Received
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.queries import WriteOptions
+from podscaler.controlplane.writing import Replacement
 
 
 async def create(plane: Plane, call: Call) -> Answer:
@@ -48,14 +49,10 @@ async def replace(plane: Plane, call: Call) -> Answer:
     update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, authors.of(call, options))
     if _creates(plane, call):
         return await _create_at(plane, call, wanted, options)
-    before: Object = {}
-
-    def change(stored: Object) -> Object:
-        before.update(stored)
-        return wanted
-
+    change = Replacement(wanted)
     entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
-    call.warn(entry, before)
+    if call.may_warn and change.replaced is not None:
+        call.warn(entry, change.replaced.decode())
     return await rendering.one(plane, call, entry)
 
 
