@@ -175,3 +175,18 @@ async def test_metrics(world: ElectionWorld) -> None:
     await world.advance(20)
     names = ("podscaler_shards_held", "podscaler_shards_free", "podscaler_shard_members")
     assert [first.registry.get_sample_value(name) for name in names] == [3, 0, 2]
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, SHARDS), (SHARDS, 4), (SHARDS, 0)])
+async def test_one_that_seemed_to_be_gone(world: ElectionWorld, before: int, after: int) -> None:
+    """A process that stood still while others with another number went to work does nothing when it moves again."""
+    world.start("a", shards=before)
+    await world.advance(20.5)
+    world.processes["a"].pause()
+    await world.advance(10)
+    world.start("b", shards=after)
+    await world.advance(30)
+    at_s = world.clock.monotonic_s()
+    world.processes["a"].resume()
+    await world.advance(30)
+    assert (world.writers(after_s=at_s), world.overlaps) == ({"b"}, [])

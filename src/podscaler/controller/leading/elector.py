@@ -6,8 +6,10 @@ An Office tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
    local monotonic clock. What a watch tells (`observe`) counts like what a GET shows.
 2. Of several who try, the API server lets one through: an update names the version that was read.
 3. The holder's right to write is its `tenure`, which ends before the lease can expire for anybody else.
+4. A holder whose lease may have expired for others has lost it, even if nobody took it: it must get it anew, as others
+   may have gone to work because it seemed to be gone.
 
-Differs from client-go: a holder that sees another in its place stops at once, and not when its renew deadline is over;
+Differs from client-go: rule 4; a holder that sees another in its place stops at once, and not at its renew deadline;
 a Lease that was deleted while another held it is not created anew before that one's time is over.
 
 Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1.37); spec/controller.md 11.
@@ -61,6 +63,7 @@ class Elector:
         self.lock = lock
         self.identity = identity
         self.tenure = Tenure(clock, within)
+        self._lease = Tenure(clock)
         self._timing = timing
         self._clock = clock
         self._telemetry = telemetry
@@ -96,32 +99,49 @@ class Elector:
             return 0.0
         return self._observed_at_s + self._observed.duration_s - self._clock.monotonic_s()
 
-    async def attempt(self, limit_s: float | None = None) -> bool:
-        """Try to get the lease, or to renew it, in at most `limit_s` seconds; whether it is ours now."""
-        begun = tenure.now(self._clock)
-        limit_s = self._timing.attempt_s if limit_s is None else min(limit_s, self._timing.attempt_s)
-        try:
-            is_ours = await bounded.within(self._clock, limit_s, self._try(begun))
-        except StatusError as error:
-            self._say(error)
-            is_ours = False
-        if is_ours:
-            self._said = ""
-            self.tenure.renew(begun, self._timing.renew_deadline_s)
-        self._report()
-        return is_ours
+    async def attempt(self) -> bool:
+        """Try to get the lease; whether it is ours now."""
+        begun = await self._tried(self._timing.attempt_s)
+        if begun is not None:
+            self._prolong(begun)
+        return begun is not None
 
     async def hold(self) -> None:
-        """Renew the lease until that fails for the whole renew deadline, or another has it."""
+        """Renew the lease until that fails for the whole renew deadline, another has it, or it has expired."""
         while True:
             await self._clock.sleep(self._timing.retry_period_s)
             deadline_s = self._clock.monotonic_s() + self._timing.renew_deadline_s
-            while not await self.attempt(deadline_s - self._clock.monotonic_s()):
-                if not self.is_leader or self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s:
+            while not await self._renew(deadline_s - self._clock.monotonic_s()):
+                is_late = self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s
+                if is_late or not self.is_leader or self._lease.remaining_s() <= 0:
                     log.error("failed to renew lease %s", self.lock)
                     self.tenure.end()
                     return
                 await self._clock.sleep(self._timing.retry_period_s)
+
+    async def _renew(self, limit_s: float) -> bool:
+        """Try to renew; one that is done only when the lease may have expired for others is none (rule 4)."""
+        begun = await self._tried(min(limit_s, self._timing.attempt_s))
+        if begun is None or self._lease.remaining_s() <= 0:
+            return False
+        self._prolong(begun)
+        return True
+
+    async def _tried(self, limit_s: float) -> tenure.Moment | None:
+        """When the try was begun, if it succeeded."""
+        begun = tenure.now(self._clock)
+        try:
+            is_ours = await bounded.within(self._clock, limit_s, self._try(begun))
+            self._said = self._said if not is_ours else ""
+        except StatusError as error:
+            self._say(error)
+            is_ours = False
+        self._report()
+        return begun if is_ours else None
+
+    def _prolong(self, begun: tenure.Moment) -> None:
+        self.tenure.renew(begun, self._timing.renew_deadline_s)
+        self._lease.renew(begun, int(self._timing.lease_duration_s))
 
     async def release(self) -> bool:
         """Give the lease back, so that others need not wait; whether it is not ours any more."""
