@@ -3,8 +3,9 @@
 `podscaler controller` and `podscaler up` run one. Rules:
 
 1. A new autoscaler and one with a new generation are looked at immediately; anything else waits for the next period,
-   which an immediate look neither shifts nor resets. Those that are there at the start are looked at one after the
-   other, in the order of their names and 200 a second at least, so that they do not come all at once ever after.
+   which an immediate look neither shifts nor resets. A period is counted from when the look before was due. Those that
+   are there at the start are looked at one after the other, in the order of their names and 50 a second at least, so
+   that they do not come all at once ever after.
 2. One autoscaler is never looked at twice at the same time, whatever the number of turns.
 3. Nothing that goes wrong with one autoscaler affects another, and no failure of the API server ends the controller.
 4. What is remembered of an autoscaler is dropped when its next turn finds it gone.
@@ -255,7 +256,7 @@ class Controller:
             await self._clock.sleep(RESTART_DELAY_S)
             return
         if is_there:
-            self._queue.add_after(key, self._settings.sync_period_s)
+            self._queue.add_next(key, self._settings.sync_period_s)
 
     async def _process(self, key: Key) -> bool:
         """Look at one autoscaler; whether it (still) exists, so that it has to be looked at again."""

@@ -2,6 +2,10 @@
 
 The loop adds keys and takes them; `podscaler.controller.telemetry` reads the figures.
 
+An autoscaler keeps its phase: its next turn is due a period after this one was due, not after it ended
+(`add_next`). Turns that wait together for a slow answer end together; counted from their ends they would come together
+ever after, and make the next answer slow.
+
 Source: controller.md 2 and 8.
 """
 
@@ -11,6 +15,8 @@ from podscaler.kube.cache import Key
 from podscaler.workqueue import WorkQueue
 
 TOGETHER_S = 0.05
+PAUSE_RATIO = 0.1
+"""Of a period: so long after its end, at least, an autoscaler is looked at again, however late its turn was."""
 
 
 class MeteredQueue(WorkQueue[Key]):
@@ -24,6 +30,8 @@ class MeteredQueue(WorkQueue[Key]):
     def __init__(self, clock: Clock, metrics: QueueMetrics) -> None:
         super().__init__(clock, together_s=TOGETHER_S)
         self._metrics = metrics
+        self._queued_due_at_s: dict[Key, float] = {}
+        self._working_due_at_s: dict[Key, float] = {}
 
     def add(self, key: Key) -> None:
         """As in WorkQueue."""
@@ -34,6 +42,7 @@ class MeteredQueue(WorkQueue[Key]):
         adds = self.adds
         super().add(key)
         if self.adds > adds:
+            self._queued_due_at_s[key] = due_at_s
             self._metrics.added(key, due_at_s)
 
     def add_after(self, key: Key, delay_s: float) -> None:
@@ -41,13 +50,21 @@ class MeteredQueue(WorkQueue[Key]):
         super().add_after(key, delay_s)
         self._metrics.delayed()
 
+    def add_next(self, key: Key, period_s: float) -> None:
+        """Queue a key that is being worked on for its next turn, a period after this one was due."""
+        now_s = self._clock.monotonic_s()
+        remaining_s = self._working_due_at_s.get(key, now_s) + period_s - now_s
+        self.add_after(key, max(remaining_s, period_s * PAUSE_RATIO))
+
     async def get(self) -> Key:
         """As in WorkQueue."""
         key = await super().get()
+        self._working_due_at_s[key] = self._queued_due_at_s.pop(key, self._clock.monotonic_s())
         self._metrics.started(key)
         return key
 
     def done(self, key: Key) -> None:
         """As in WorkQueue."""
+        self._working_due_at_s.pop(key, None)
         self._metrics.finished(key)
         super().done(key)

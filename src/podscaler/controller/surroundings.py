@@ -78,7 +78,7 @@ class Surroundings:
         turns = Turns(settings.turns)
         followed = FollowedTargets(client, clock=clock, rng=rng)
         targets = Targets(client, discovery, clock=clock, rng=rng, known=followed, away=turns.away)
-        limited = LimitedMetricsSource(source)
+        limited = LimitedMetricsSource(source, clock)
         return cls(
             targets=targets,
             followed=followed,

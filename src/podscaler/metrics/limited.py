@@ -1,21 +1,15 @@
 """At most so many requests to each of the three metrics APIs at a time.
 
-Goes around the MetricsSource that makes the requests. Each API has its own limit, so that one that is slow or dead
-holds up nobody who asks another; who waits for a place waits in order.
+Goes around the MetricsSource that makes the requests. Each API has an Allowance of its own, so that one that is slow or
+dead holds up nobody who asks another; who waits for a place waits in order.
 """
-
-import asyncio
 
 from podscaler.api.autoscaling import CrossVersionObjectReference
 from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
 from podscaler.api.selectors import Selector
+from podscaler.clock import Clock
+from podscaler.metrics.allowance import Allowance
 from podscaler.metrics.source import MetricsSource
-
-IN_FLIGHT = 72
-"""5,000 autoscalers with a query of their own each, answered in 200 ms, need 67 for a period of 15 s.
-
-With three APIs it leaves some of the pool's 256 connections for everything else, however slow all three are.
-"""
 
 
 class LimitedMetricsSource:
@@ -23,32 +17,32 @@ class LimitedMetricsSource:
 
     Args:
         source: who is asked.
-        in_flight: how many requests each API may have to answer at once.
+        clock: for how long answers take.
     """
 
-    def __init__(self, source: MetricsSource, in_flight: int = IN_FLIGHT) -> None:
+    def __init__(self, source: MetricsSource, clock: Clock) -> None:
         self._source = source
-        self._resource = asyncio.Semaphore(in_flight)
-        self._custom = asyncio.Semaphore(in_flight)
-        self._external = asyncio.Semaphore(in_flight)
+        self._resource = Allowance(clock)
+        self._custom = Allowance(clock)
+        self._external = Allowance(clock)
 
     async def resource_metrics(self, namespace: str, selector: Selector) -> PodMetricsList:
         """As the source. Raises StatusError."""
-        async with self._resource:
+        async with self._resource.place():
             return await self._source.resource_metrics(namespace, selector)
 
     async def pods_metric(
         self, namespace: str, metric: str, *, selector: Selector, metric_selector: Selector
     ) -> MetricValueList:
         """As the source. Raises StatusError."""
-        async with self._custom:
+        async with self._custom.place():
             return await self._source.pods_metric(namespace, metric, selector=selector, metric_selector=metric_selector)
 
     async def object_metric(
         self, namespace: str, metric: str, *, described: CrossVersionObjectReference, metric_selector: Selector
     ) -> MetricValueList:
         """As the source. Raises StatusError."""
-        async with self._custom:
+        async with self._custom.place():
             return await self._source.object_metric(
                 namespace, metric, described=described, metric_selector=metric_selector
             )
@@ -57,5 +51,5 @@ class LimitedMetricsSource:
         self, namespace: str, metric: str, *, metric_selector: Selector
     ) -> ExternalMetricValueList:
         """As the source. Raises StatusError."""
-        async with self._external:
+        async with self._external.place():
             return await self._source.external_metric(namespace, metric, metric_selector=metric_selector)

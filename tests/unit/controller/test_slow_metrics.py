@@ -32,6 +32,27 @@ class SlowCluster(FakeCluster):
         return await super().request(request)
 
 
+class LateCluster(FakeCluster):
+    """A cluster whose external metrics API takes four seconds.
+
+    Args:
+        world: whose clock counts.
+    """
+
+    def __init__(self, world: AutoscalerWorld) -> None:
+        super().__init__(lists_deployments=True)
+        self._clock = world.clock
+        self._began_s = self._clock.monotonic_s()
+        self.asked_at_s: list[float] = []
+
+    async def request(self, request: Request) -> Answer:
+        """As FakeCluster."""
+        if "external.metrics.k8s.io" in request.path:
+            self.asked_at_s.append(self._clock.monotonic_s() - self._began_s)
+            await self._clock.sleep(4)
+        return await super().request(request)
+
+
 @pytest.fixture
 async def world() -> AsyncIterator[AutoscalerWorld]:
     """200 autoscalers on the dead API, and one on CPU, with a single worker."""
@@ -56,8 +77,25 @@ async def test_others_go_on(world: AutoscalerWorld) -> None:
 
 
 async def test_the_dead_api_is_not_flooded(world: AutoscalerWorld) -> None:
-    """No more than 72 requests wait for it."""
+    """No more than 72 requests wait for it, and few at first."""
     await world.start()
-    await world.clock.advance(15, turns=400)
+    await world.clock.advance(0.2, turns=400)
     assert isinstance(world.cluster, SlowCluster)
+    assert world.cluster.waiting <= 12
+    for _ in range(15):
+        await world.clock.advance(1, turns=400)
     assert world.cluster.waiting == 72
+
+
+async def test_slow_answers_do_not_stretch_the_period() -> None:
+    """An autoscaler whose metrics take four seconds is looked at every fifteen."""
+    made = AutoscalerWorld()
+    made.cluster = LateCluster(made)
+    made.controller = made.make_controller()
+    made.cluster.put_deployment("web", 1)
+    made.cluster.put_autoscaler("web", spec() | _queue(1), uid="u")
+    await made.start()
+    for _ in range(240):
+        await made.clock.advance(0.25)
+    assert made.cluster.asked_at_s == [0, 15, 30, 45, 60]
+    await made.close()

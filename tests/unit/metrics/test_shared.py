@@ -49,7 +49,7 @@ def queue(clock: VirtualClock) -> Queue:
 @pytest.fixture
 def shared(clock: VirtualClock, queue: Queue) -> SharedMetricsSource:
     """Answers live for 1.5 s."""
-    limited = LimitedMetricsSource(queue)  # type: ignore[arg-type]  # only external metrics are asked for
+    limited = LimitedMetricsSource(queue, clock)  # type: ignore[arg-type]  # only external metrics are asked for
     return SharedMetricsSource(limited, clock, fresh_s=1.5)
 
 
