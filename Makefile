@@ -25,7 +25,7 @@ demo: $(READY) ## watch a web service being scaled up and down, with the reasons
 	$(BIN)/podscaler demo
 
 test: $(READY) ## all tests that need no special machine
-	$(BIN)/python -m pytest -n 4 --dist loadfile tests
+	$(BIN)/python -m pytest -n 4 --dist loadfile -m "not real" tests
 
 check: $(READY) ## lint, types, layers, size budgets
 	$(BIN)/ruff check .

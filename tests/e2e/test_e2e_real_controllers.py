@@ -9,7 +9,7 @@ import pytest
 from controller_manager import HORIZONTAL, WORKLOADS, controller_manager
 from up_process import Object, Up, eventually
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 AS_IN_A_CLUSTER = ("--leader-elect=true", "--use-service-account-credentials=true")
 METRICS = ("--without-autoscaler", "--metric-resolution=2s")

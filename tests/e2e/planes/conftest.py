@@ -34,7 +34,10 @@ def upstream_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.fixture(params=["embedded", "real", *(["upstream"] if "SCENARIOS_UPSTREAM" in os.environ else [])])
+REAL = [pytest.param(name, marks=pytest.mark.real) for name in ("real", "upstream")]
+
+
+@pytest.fixture(params=["embedded", *REAL[: 2 if "SCENARIOS_UPSTREAM" in os.environ else 1]])
 def stage(request: pytest.FixtureRequest) -> Stage:
     """Both control planes; with SCENARIOS_UPSTREAM also upstream as a whole, which checks the expectations."""
     found: Stage = request.getfixturevalue(f"{request.param}_stage")
