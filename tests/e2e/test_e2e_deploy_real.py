@@ -16,7 +16,7 @@ from up_process import eventually
 from real_programs import real_program
 from shipped_manifests import CHART, KUSTOMIZE, NAMESPACE, helm_template, kustomized, run_helm
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 
 @pytest.fixture(scope="module")

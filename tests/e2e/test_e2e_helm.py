@@ -11,7 +11,7 @@ from up_process import Up, eventually
 
 from real_programs import real_program
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 DEPLOYMENT = "/apis/apps/v1/namespaces/charts/deployments/web"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/charts/horizontalpodautoscalers"

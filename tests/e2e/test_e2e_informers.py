@@ -10,7 +10,7 @@ from up_process import Up
 
 from real_programs import real_program
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 PATHS = {
     "pods": "/api/v1/namespaces/{}/pods",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks import cluster_plane
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 RECORD = CONFORMANCE / "differential" / "record.py"

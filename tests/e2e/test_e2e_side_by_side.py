@@ -7,7 +7,7 @@ from benchmarks import cluster_plane
 from side_by_side import Side, difference
 from up_process import Up
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 READ, WRITTEN = "ns-readonly", "ns-written"
 FIXTURES = ("hpas", "workloads", "pods", "events")

@@ -23,7 +23,7 @@ AS_THE_OTHER = (
 )
 
 
-@pytest.fixture(scope="module", params=["ours", "real"])
+@pytest.fixture(scope="module", params=["ours", pytest.param("real", marks=pytest.mark.real)])
 def side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """The cluster."""
     folder: Path = tmp_path_factory.mktemp(request.param)
