@@ -20,6 +20,7 @@ from podscaler.controller import garbage, permissions, reaching
 from podscaler.controller.leading.election import Election
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
+from podscaler.controller.request_metrics import CountedTransport, RequestMetrics
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.kube.config import Config
@@ -80,6 +81,8 @@ async def run(
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
         controller = Controller(client, settings, clock, recording=kept)
+        requests = RequestMetrics(controller.telemetry.registry)
+        client.look_on(lambda transport: CountedTransport(transport, requests, clock))
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.look_on(client, controller)
         work: Working = Alone(controller, client)
