@@ -1,6 +1,6 @@
 """The essence of a history decides as the whole does; what is not known exactly never cuts a window short."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podscaler.core import history, lasting_history, stabilization
@@ -43,6 +43,7 @@ def test_policies_count_the_same(past: History, period_s: int) -> None:
 
 
 @given(HISTORIES)
+@example(History((Recommendation(0, SECOND_NS), Recommendation(2, 0), Recommendation(1, 0)), (), ()))
 def test_the_essence_of_an_essence_is_itself(past: History) -> None:
     """Nothing is lost by being kept twice."""
     kept = lasting_history.essence(past, 0)

@@ -26,10 +26,11 @@ def essence(history: History, since: int) -> History:
     Args:
         since: what is older than that matters to nobody; the latest recommendation stays all the same.
     """
-    ordered = sorted(history.recommendations, key=lambda each: each.at)
+    ordered = sorted(history.recommendations, key=lambda each: (each.at, each.replicas))
     recent = [each for each in ordered if each.at >= since] or ordered[-1:]
+    falling = sorted(recent, key=lambda each: (each.at, -each.replicas))  # of one instant only the farthest counts
     highs = _thinned(_lasting(recent, lambda each, later: each.replicas > later.replicas))
-    lows = _thinned(_lasting(recent, lambda each, later: each.replicas < later.replicas))
+    lows = _thinned(_lasting(falling, lambda each, later: each.replicas < later.replicas))
     return History(
         tuple(sorted({*highs, *lows}, key=lambda each: (each.at, each.replicas))),
         _events(history.scale_ups, since),
