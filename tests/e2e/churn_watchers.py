@@ -5,13 +5,12 @@ the order in which they came.
 """
 
 import asyncio
-from collections.abc import Callable
 
 import aiohttp
 import msgspec
 from churn_writers import Access, path_of
 
-RETRY_S = 0.3
+RETRY_S = 0.5
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -79,11 +78,11 @@ class Watcher:
         """The newest revision that it knows of."""
         return self._last
 
-    async def run(self, session: aiohttp.ClientSession, access: Callable[[], Access]) -> None:
+    async def run(self, session: aiohttp.ClientSession, access: Access) -> None:
         """Watch until cancelled."""
         while True:
             try:
-                await self._watch_once(session, access())
+                await self._watch_once(session, access)
             except (aiohttp.ClientError, OSError):
                 await asyncio.sleep(RETRY_S)
             self.resumes += 1

@@ -10,7 +10,6 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -72,13 +71,13 @@ class Writer:
     """See the module.
 
     Args:
-        access: how to reach the server; called for every new connection.
+        access: how to reach the server.
         namespace: where its objects are.
         index: of this writer; its objects' names and choices follow from it.
         ledger: where it keeps account.
     """
 
-    def __init__(self, access: Callable[[], Access], namespace: str, index: int, ledger: Ledger) -> None:
+    def __init__(self, access: Access, namespace: str, index: int, ledger: Ledger) -> None:
         self._access = access
         self._namespace = namespace
         self._index = index
@@ -87,7 +86,6 @@ class Writer:
         self._live: dict[str, Known] = {}
         self._serial = 0
         self._connection: http.client.HTTPSConnection | None = None
-        self._token = ""
 
     def run(self, stop: threading.Event) -> None:
         """Write until told to stop."""
@@ -170,10 +168,10 @@ class Writer:
 
     def _exchange(self, method: str, path: str, body: Object | None = None) -> tuple[int, Object]:
         if self._connection is None:
-            host, port, self._token, context = self._access()
+            host, port, _, context = self._access
             self._connection = http.client.HTTPSConnection(host, port, context=context, timeout=ANSWER_WITHIN_S)
         content_type = MERGE_PATCH if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
+        headers = {"Authorization": f"Bearer {self._access[2]}", "Content-Type": content_type}
         self._connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = self._connection.getresponse()
         return response.status, json.loads(response.read())

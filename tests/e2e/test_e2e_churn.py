@@ -36,18 +36,16 @@ class Churn:
     """What is at work, and what came of it.
 
     Attributes:
+        access: how to reach the server; the same after every start.
         restarts_s: from each kill until the server was ready again.
     """
 
     up: Up
+    access: Access
     ledger: Ledger = field(default_factory=Ledger)
     history: History = field(default_factory=dict)
     watchers: list[Watcher] = field(default_factory=list)
     restarts_s: list[float] = field(default_factory=list)
-
-    def access(self) -> Access:
-        """How to reach the server; the same after every start."""
-        return self.up._access()
 
     def faults(self) -> list[str]:
         """All that must not be."""
@@ -110,7 +108,7 @@ async def run(churn: Churn) -> None:
 
 def begin(up: Up) -> Churn:
     """The namespaces, and the watchers from now on."""
-    churn = Churn(up)
+    churn = Churn(up, up._access())
     revisions = [
         int(up.create("/api/v1/namespaces", {"metadata": {"name": name}})["metadata"]["resourceVersion"])
         for name in NAMESPACES
