@@ -15,21 +15,11 @@ _KINDS: dict[str, str] = {
     "DaemonSets keep the annotation with the generation of their template as any other annotation": (
         "daemonset-status-put ds-life ds-status"
     ),
-    "Jobs: changes of the selector, foreground warnings and conditions": (
-        "job-change-00 job-change-01 job-change-02 job-change-03 job-change-04 job-change-05 job-change-06 "
-        "job-change-07 job-change-08 job-collection job-dry job-life job-spec-08 job-status"
-    ),
-    "PersistentVolumeClaims have no protecting finalizer, for which no controller is here": (
-        "pvc-apply pvc-change-00 pvc-change-01 pvc-change-02 pvc-change-03 pvc-change-04 pvc-change-05 "
-        "pvc-collection pvc-dry pvc-generate pvc-life pvc-scale pvc-spec-03 pvc-spec-04 pvc-status"
-    ),
+    "Jobs: changes of the selector, foreground warnings and conditions": ("job-status"),
+    "PersistentVolumeClaims have no protecting finalizer, for which no controller is here": ("pvc-status"),
     "pods: priority classes and overhead are not resolved; security contexts, affinity and spread are not checked": (
         "pod-status-5 podspec-21 podspec-50 podspec-60 podspec-61 podspec-62 podspec-63 podspec-65 podspec-68 "
         "podspec-69 template-07"
-    ),
-    "StatefulSets: texts of changed claims, and warnings": (
-        "statefulset-change-02 statefulset-change-14 statefulset-change-15 statefulset-change-16 "
-        "statefulset-spec-15 statefulset-spec-16"
     ),
     "Services have one address family, and addresses of this machine": (
         "svc-change-09 svc-change-13 svc-change-15 svc-change-16 svc-change-17 svc-change-19 svc-change-21 "
@@ -38,7 +28,7 @@ _KINDS: dict[str, str] = {
         "svc-headless-wrong svc-nodeport-dry svc-nodeport-wrong svc-spec-15 svc-spec-16 svc-spec-17 "
         "svc-spec-19 svc-spec-21 svc-wrong"
     ),
-    "smaller things: the text of a refusal, or data compared byte by byte": ("event-wrong pdb-spec-03 revision-life"),
+    "smaller things: the text of a refusal, or data compared byte by byte": ("revision-life"),
 }
 """Cases of the family `kinds` by reason."""
 

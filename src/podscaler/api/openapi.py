@@ -31,7 +31,7 @@ _ALWAYS = (openapi_schemas.PATCH, "meta/v1.APIResourceList", openapi_paths.DELET
 _IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
 _REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
 """What the schemas of custom resources refer to."""
-_DELETED_WITH_OBJECT = frozenset({"pods", "services", "serviceaccounts", "resourcequotas"})
+_DELETED_WITH_OBJECT = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
 """Where a delete answers with the object rather than with a Status."""
 
 

@@ -107,6 +107,11 @@ class Strategy:
     """Whether a PUT to an object that does not exist creates it (Lease, Event, Service, ...)."""
     orphans_by_default: bool = False
     """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
+    orphaning_warning: str = ""
+    """What a client is told that deletes without naming a propagation policy, and so leaves dependents behind (Job)."""
+    is_checked_before_metadata: bool = False
+    """Whether faults of a new object's own fields are told alone, and those of its metadata only without them (Event).
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,11 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
 
 
 def new_faults(resource: Resource, obj: Object) -> list[FieldError]:
-    """All faults of a new object, in upstream's order."""
-    return metadata_rules.validate_metadata(resource, obj, None) + resource.strategy.validate(obj, None)
+    """All faults of a new object that are told, in upstream's order."""
+    found = resource.strategy.validate(obj, None)
+    if found and resource.strategy.is_checked_before_metadata:
+        return found
+    return metadata_rules.validate_metadata(resource, obj, None) + found
 
 
 def complete_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:

@@ -252,7 +252,8 @@ async def test_min_ready_seconds_hold_up_the_next_pod(world: WorkloadWorld) -> N
 
 async def test_claims_become_directories(world: WorkloadWorld) -> None:
     """There is no storage to claim: an event says what happens instead."""
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": wanted}
     stateful_set = build.stateful_set(replicas=1, volumeClaimTemplates=[claim])
     container = stateful_set["spec"]["template"]["spec"]["containers"][0]
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]

@@ -31,6 +31,11 @@ def find_network(text: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
+def is_part(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
+    """Whether one network is a true part of the other."""
+    return part.version == whole.version and part.prefixlen > whole.prefixlen and part.network_address in whole
+
+
 def network_faults(text: str) -> list[str]:
     """What forbids `text` as a network (`10.0.0.0/8`)."""
     network = find_network(text)

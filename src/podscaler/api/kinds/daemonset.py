@@ -94,6 +94,11 @@ def _prepare_update(new: Object, old: Object) -> None:
     _note_generation(new, template_generation(old) + int(changed))
 
 
+def _prepare_status_update(new: Object, old: Object) -> None:
+    status_subresource.keep_spec(new, old)
+    _note_generation(new, template_generation(old))
+
+
 def template_generation(daemon_set: Object) -> int:
     """How often its template was changed, itself included; 1 for one that does not say."""
     noted = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION, "")
@@ -134,7 +139,7 @@ RESOURCE = Resource(
     strategy=Strategy(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
-        prepare_status_update=status_subresource.keep_spec,
+        prepare_status_update=_prepare_status_update,
         validate=faults,
         validate_status=status_faults,
         has_generation=True,

@@ -8,8 +8,8 @@ Source: golden captures; the API reference of core/v1 and events.k8s.io/v1.
 
 from typing import Any
 
-from podscaler.api import names, printing
-from podscaler.api.field import FieldError, invalid, required
+from podscaler.api import printing
+from podscaler.api.kinds import event_validation
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _NEW_NAMES = {
@@ -60,65 +60,6 @@ def from_core(event: Object) -> Object:
         if not shown.get(text):
             shown.pop(text, None)
     return shown
-
-
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an event written through core/v1.
-
-    Its namespace must be that of the object; one that says when it happened (`eventTime`) must also say by whom.
-    """
-    del old
-    found = _namespace_faults(new)
-    return found + (_reporter_faults(new, "reportingComponent") if new.get("eventTime") else [])
-
-
-def _namespace_faults(event: Object) -> list[FieldError]:
-    about = (event.get("involvedObject") or {}).get("namespace", "")
-    own = event["metadata"].get("namespace", "")
-    if about == own or (not about and own == "default"):
-        return []
-    return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
-
-
-def strict_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an event written through events.k8s.io/v1 (given in the stored form)."""
-    found = _namespace_faults(new)
-    if old is not None:
-        return found + _update_faults(new, old)
-    if not new.get("eventTime"):
-        found.append(required("eventTime"))
-    if new.get("type") not in ("Normal", "Warning"):
-        found.append(invalid("type", new.get("type", ""), f"has invalid value: {new.get('type', '')}"))
-    if not new.get("eventTime"):
-        return found
-    return found + _reporter_faults(new, "reportingController") + _deprecated_faults(new)
-
-
-def _reporter_faults(event: Object, name: str) -> list[FieldError]:
-    found = []
-    controller = event.get("reportingComponent", "")
-    if not controller:
-        found.append(required(name))
-    else:
-        found += [invalid(name, controller, text) for text in names.label_key_faults(controller)]
-    found += [required(key) for key in ("reportingInstance", "action", "reason") if not event.get(key)]
-    if len((event.get("message") or "").encode()) > 1024:
-        found.append(invalid("message", event.get("message"), "can have at most 1024 characters"))
-    return found
-
-
-def _deprecated_faults(event: Object) -> list[FieldError]:
-    named = ("firstTimestamp", "lastTimestamp", "count", "source")
-    return [invalid(name, event[name], "needs to be unset") for name in named if event.get(name)]
-
-
-def _update_faults(new: Object, old: Object) -> list[FieldError]:
-    fixed = ("involvedObject", "reason", "message", "type", "eventTime", "action", "related", "reportingComponent")
-    return [
-        invalid(_NEW_NAMES[name], new.get(name), "field is immutable")
-        for name in fixed
-        if (new.get(name) or None) != (old.get(name) or None)
-    ]
 
 
 def _reporter(event: Object) -> str:
@@ -197,7 +138,7 @@ RESOURCE = Resource(
     versions=(Version("v1", "core/v1.Event", default=fill),),
     storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(allows_create_on_update=True, validate=faults),
+    strategy=Strategy(allows_create_on_update=True, validate=event_validation.faults, is_checked_before_metadata=True),
     fields=_fields,
     printer=_PRINTER,
 )
@@ -210,7 +151,7 @@ NEW_FACE = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(allows_create_on_update=True, validate=strict_faults),
+    strategy=Strategy(allows_create_on_update=True, validate=event_validation.strict_faults),
     fields=_new_fields,
     printer=_PRINTER,
     stored_as="events",

@@ -21,6 +21,10 @@ _OTHER_NAMES = {
     "cephfs": "CephFS",
     "storageos": "StorageOS",
 }
+_EMBEDDED = "meta/v1.ObjectMeta"
+"""Whose fields are those of what it stands in."""
+_AS_JSON = "meta/v1."
+"""Types whose fields have their JSON names in Go's dumps too, and are left out where unset."""
 _INITIALISMS = (
     "api",
     "aws",
@@ -60,13 +64,17 @@ def _lines(obj: Object, message: str) -> list[str]:
 
 
 def _dump(obj: Object, message: str) -> Object:
-    return {
-        _go_name(field.name): _value(obj.get(field.name), field) for field in schema.get_message(message).json_fields()
-    }
+    found: Object = {}
+    for field in schema.get_message(message).json_fields():
+        if field.type == _EMBEDDED:
+            found.update(obj.get(field.name) or {})
+        else:
+            found[_go_name(field.name)] = _value(obj.get(field.name), field)
+    return found
 
 
 def _value(value: Any, field: Field) -> Any:
-    is_struct = not field.is_scalar and field.type not in schema.OPAQUE
+    is_struct = not field.is_scalar and field.type not in schema.OPAQUE and not field.type.startswith(_AS_JSON)
     if field.repeated or field.map:
         return _elements(value, field.type if is_struct else "")
     if value is None:
@@ -78,7 +86,7 @@ def _value(value: Any, field: Field) -> Any:
 
 def _elements(value: Any, message: str) -> Any:
     if not value or not message:
-        return value or None
+        return value
     if isinstance(value, dict):
         return {key: _dump(part, message) for key, part in sorted(value.items())}
     return [_dump(part, message) for part in value]

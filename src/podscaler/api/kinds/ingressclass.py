@@ -3,18 +3,15 @@
 Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
 """
 
-import re
 from typing import Any
 
 from podscaler.api import names, printing
 from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required, too_long
-from podscaler.api.kinds import local_reference
+from podscaler.api.kinds import domain_path, local_reference
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 CONTROLLER_MAX_BYTES = 250
 _SCOPES = ("Cluster", "Namespace")
-_PATH_TEXT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_PATH = re.compile(_PATH_TEXT)
 
 
 def fill(ingress_class: Object) -> None:
@@ -31,22 +28,10 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     found = []
     if len(controller.encode()) > CONTROLLER_MAX_BYTES:
         found.append(too_long("spec.controller", CONTROLLER_MAX_BYTES))
-    found += _controller_faults(controller, "spec.controller")
+    found += domain_path.faults(controller, "spec.controller")
     found += _parameter_faults(parameters, "spec.parameters") if parameters is not None else []
     if old is not None and controller != (old.get("spec") or {}).get("controller", ""):
         found.append(invalid("spec.controller", controller, "field is immutable"))
-    return found
-
-
-def _controller_faults(controller: str, path: str) -> list[FieldError]:
-    if not controller:
-        return [required(path)]
-    domain, _, rest = controller.partition("/")
-    if not domain or not rest:
-        return [invalid(path, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = [invalid(path, domain, text) for text in names.dns_subdomain_faults(domain)]
-    if not _PATH.fullmatch(rest):
-        found.append(invalid(path, rest, f"Invalid path (regex used for validation is '{_PATH_TEXT}')"))
     return found
 
 

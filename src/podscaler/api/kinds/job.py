@@ -6,15 +6,13 @@ Source: the API reference of batch/v1; upstream's validation messages.
 from typing import Any
 
 from podscaler.api import instants, printing
-from podscaler.api.field import FieldError, invalid, not_supported, required
-from podscaler.api.kinds import label_selector, pod_defaults, pod_template, status_subresource, workload_spec
+from podscaler.api.kinds import job_validation, label_selector, pod_defaults, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
-_UID_LABEL = "batch.kubernetes.io/controller-uid"
-_NAME_LABEL = "batch.kubernetes.io/job-name"
-_OLD_LABELS = {_UID_LABEL: "controller-uid", _NAME_LABEL: "job-name"}
-_COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-_MODES = ("Indexed", "NonIndexed")
+_ORPHANING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 _SHOWN_CONDITIONS = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
 _NS = 1_000_000_000
 
@@ -34,7 +32,6 @@ def fill(job: Object) -> None:
     replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
     spec.setdefault("podReplacementPolicy", replaced)
     pod_defaults.fill_template(spec)
-    _fill_labels(job)
     job.setdefault("status", {})
 
 
@@ -48,47 +45,28 @@ def _fill_labels(job: Object) -> None:
 def _prepare_create(job: Object) -> None:
     """A new Job selects its own pods: by its uid, unless it says that it brings a selector."""
     job["status"] = {}
-    spec, metadata = job["spec"], job["metadata"]
-    if spec.get("manualSelector"):
-        return
-    own = {_UID_LABEL: metadata["uid"], _NAME_LABEL: metadata.get("name", "")}
-    template = spec.setdefault("template", {})
-    labels = template.setdefault("metadata", {}).setdefault("labels", {})
-    for name, value in own.items():
-        labels.setdefault(name, value)
-        labels.setdefault(_OLD_LABELS[name], value)
-    spec.setdefault("selector", {}).setdefault("matchLabels", {})[_UID_LABEL] = metadata["uid"]
+    if not job["spec"].get("manualSelector"):
+        _generate_selector(job["spec"], job["metadata"])
     _fill_labels(job)
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a Job to be stored."""
-    spec = new["spec"]
-    found = workload_spec.counts(spec, *_COUNTS)
-    found += _selector_faults(spec)
-    mode = spec.get("completionMode", "")
-    if mode not in _MODES:
-        found.append(not_supported("spec.completionMode", mode, _MODES))
-    elif mode == "Indexed" and spec.get("completions") is None:
-        found.append(required("spec.completions", "when completion mode is Indexed"))
-    old_template = old["spec"].get("template") if old else None
-    found += pod_template.faults(spec.get("template") or {}, "spec.template", old=old_template)
-    policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
-    if policy not in ("OnFailure", "Never"):
-        found.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
-    for name in ("completions", "selector", "template", "completionMode") if old else ():
-        found += workload_spec.immutable(name, new, old or {})
-    return found
+def _generate_selector(spec: Object, metadata: Object) -> None:
+    template = spec.setdefault("template", {})
+    labels = template.setdefault("metadata", {}).setdefault("labels", {})
+    for name, value in job_validation.own_labels(metadata).items():
+        labels.setdefault(name, value)
+    selected = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    selected.setdefault(job_validation.UID_LABEL, metadata["uid"])
 
 
-def _selector_faults(spec: Object) -> list[FieldError]:
-    selector = spec.get("selector")
-    if selector is None:
-        return [required("spec.selector")]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if label_selector.matches(selector, labels):
-        return label_selector.faults(selector, "spec.selector")
-    return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
+def _prepare_update(new: Object, old: Object) -> None:
+    status_subresource.keep_status(new, old)
+    _fill_labels(new)
+
+
+def _prepare_status_update(new: Object, old: Object) -> None:
+    status_subresource.keep_spec(new, old)
+    _fill_labels(new)
 
 
 def _status_text(job: Object) -> str:
@@ -145,11 +123,12 @@ RESOURCE = Resource(
     fields=lambda job: {"status.successful": str((job.get("status") or {}).get("succeeded", 0))},
     strategy=Strategy(
         prepare_create=_prepare_create,
-        prepare_update=status_subresource.keep_status,
-        prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
+        prepare_update=_prepare_update,
+        prepare_status_update=_prepare_status_update,
+        validate=job_validation.faults,
         has_generation=True,
         orphans_by_default=True,
+        orphaning_warning=_ORPHANING,
     ),
     printer=Printer(
         columns=(

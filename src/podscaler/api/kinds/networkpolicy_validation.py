@@ -82,6 +82,6 @@ def _block_faults(block: Object, path: str) -> list[FieldError]:
     for index, each in enumerate((block.get("except") or []) if whole else []):
         place, part = f"{path}.except[{index}]", addresses.find_network(each)
         found += [invalid(place, each, text) for text in addresses.network_faults(each)]
-        if part is not None and (part == whole or part.version != whole.version or not part.subnet_of(whole)):
+        if part is not None and whole is not None and not addresses.is_part(part, whole):
             found.append(invalid(place, each, "must be a strict subset of `cidr`"))
     return found

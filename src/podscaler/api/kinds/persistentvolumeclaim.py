@@ -6,8 +6,7 @@ Source: the API reference of core/v1; upstream's validation messages.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.field import FieldError, forbidden, not_supported, required
-from podscaler.api.kinds import semantics, status_subresource
+from podscaler.api.kinds import claim_validation, resource_warnings, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _SHORT_MODES = {
@@ -16,9 +15,9 @@ _SHORT_MODES = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-_VOLUME_MODES = ("Block", "Filesystem")
-_CHANGEABLE = ("resources", "volumeName", "volumeAttributesClassName")
-_FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+PROTECTION = "kubernetes.io/pvc-protection"
+"""The finalizer of claims."""
+_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
 def fill(claim: Object) -> None:
@@ -27,25 +26,31 @@ def fill(claim: Object) -> None:
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a PersistentVolumeClaim to be stored."""
-    spec = new["spec"]
-    modes = spec.get("accessModes") or []
-    found = [] if modes else [required("spec.accessModes", "at least 1 access mode is required")]
-    found += [
-        not_supported("spec.accessModes", mode, sorted(_SHORT_MODES)) for mode in modes if mode not in _SHORT_MODES
-    ]
-    if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
-        found.append(required("spec.resources[storage]"))
-    if spec.get("volumeMode") not in _VOLUME_MODES:
-        found.append(not_supported("spec.volumeMode", spec.get("volumeMode"), _VOLUME_MODES))
-    if old is not None and not semantics.same(_fixed_part(new), _fixed_part(old)):
-        found.append(forbidden("spec", _FIXED))
-    return found
+def _prepare_create(new: Object) -> None:
+    """A new claim is protected: it goes only when no pod uses it (`gc.claim_protection`)."""
+    new["status"] = {"phase": "Pending"}
+    finalizers = new["metadata"].setdefault("finalizers", None) or []
+    if PROTECTION not in finalizers:
+        new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+    _settle_source(new["spec"])
 
 
-def _fixed_part(claim: Object) -> Object:
-    return {name: value for name, value in claim["spec"].items() if name not in _CHANGEABLE}
+def _settle_source(spec: Object) -> None:
+    """`dataSource` is for claims and snapshots only; it and its successor `dataSourceRef` say the same."""
+    source = spec.get("dataSource")
+    if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
+        del spec["dataSource"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None and not reference.get("namespace"):
+        spec["dataSource"] = dict(reference)
+
+
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """What the writer of a claim is told: there are no parts of bytes."""
+    del old
+    return resource_warnings.fractions(new["spec"].get("resources") or {}, "spec.resources")
 
 
 def _row(claim: Object, now_ns: int) -> list[Any]:
@@ -76,10 +81,11 @@ RESOURCE = Resource(
     short_names=("pvc",),
     has_status=True,
     strategy=Strategy(
-        prepare_create=status_subresource.start_with({"phase": "Pending"}),
+        prepare_create=_prepare_create,
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
+        validate=claim_validation.faults,
+        warnings=warnings,
     ),
     printer=Printer(
         columns=(

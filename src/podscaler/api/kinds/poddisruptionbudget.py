@@ -9,7 +9,7 @@ from typing import Any
 
 from podscaler.api import printing
 from podscaler.api.field import FieldError, invalid, not_supported
-from podscaler.api.kinds import int_or_percent, label_selector, status_subresource, workload_spec
+from podscaler.api.kinds import go_struct, int_or_percent, label_selector, status_subresource, workload_spec
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
@@ -31,7 +31,8 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     spec = new["spec"]
     found = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        found.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        shown = go_struct.shown(spec, "policy/v1.PodDisruptionBudgetSpec")
+        found.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for name in ("minAvailable", "maxUnavailable"):
         if (amount := spec.get(name)) is not None:
             found += int_or_percent.faults(amount, f"spec.{name}")

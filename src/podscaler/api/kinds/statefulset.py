@@ -7,11 +7,20 @@ from typing import Any
 
 from podscaler.api import names, printing
 from podscaler.api.field import FieldError, invalid, not_supported
-from podscaler.api.kinds import go_struct, int_or_percent, pod_defaults, scaling, status_subresource, workload_spec
+from podscaler.api.kinds import (
+    claim_validation,
+    go_struct,
+    int_or_percent,
+    pod_defaults,
+    scaling,
+    semantics,
+    status_subresource,
+    workload_spec,
+)
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
-_FIXED = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
+_FIXED = ("selector", "serviceName", "podManagementPolicy")
 
 
 def fill(stateful_set: Object) -> None:
@@ -55,15 +64,34 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     found += _retention_faults(spec.get("persistentVolumeClaimRetentionPolicy") or {})
     found += workload_spec.counts(spec, "replicas", "minReadySeconds")
-    found += _name_faults(spec)
+    found += _start_faults(spec)
     found += workload_spec.selector(spec, "statefulset")
     found += workload_spec.template(_with_claims(spec), old_spec=old["spec"] if old else None, kind="StatefulSet")
-    return found + (_change_faults(new, old) if old else [])
+    return found + (_change_faults(new, old) if old else _new_faults(spec))
+
+
+def _new_faults(spec: Object) -> list[FieldError]:
+    """What is checked only once, since it never changes: the Service's name, the claims."""
+    service = spec.get("serviceName", "")
+    texts = names.dns_label_faults(service) if service else []
+    found = [invalid("spec.serviceName", service, text) for text in texts]
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
+        found += claim_validation.spec_faults(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    return found
+
+
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """What the writer of a StatefulSet is told."""
+    del old
+    if new["spec"].get("revisionHistoryLimit", 0) >= 0:
+        return []
+    return ["spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"]
 
 
 def _with_claims(spec: Object) -> Object:
     """The spec with its claims among the template's volumes: containers may mount them."""
-    claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
+    listed = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
+    claims = list(dict.fromkeys(listed))
     if not claims:
         return spec
     template = spec.get("template") or {}
@@ -87,11 +115,10 @@ def _retention_faults(policy: Object) -> list[FieldError]:
     ]
 
 
-def _name_faults(spec: Object) -> list[FieldError]:
-    """What is wrong with the numbers and the Service by which pods are named."""
-    start, service = (spec.get("ordinals") or {}).get("start", 0), spec.get("serviceName", "")
-    found = [] if start >= 0 else [invalid("spec.ordinals.start", start, workload_spec.NOT_NEGATIVE)]
-    return found + [invalid("spec.serviceName", service, text) for text in names.dns_label_faults(service) if service]
+def _start_faults(spec: Object) -> list[FieldError]:
+    """What is wrong with the number of the first pod."""
+    start = (spec.get("ordinals") or {}).get("start", 0)
+    return [] if start >= 0 else [invalid("spec.ordinals.start", start, workload_spec.NOT_NEGATIVE)]
 
 
 def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
@@ -118,7 +145,12 @@ def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
 
 
 def _change_faults(new: Object, old: Object) -> list[FieldError]:
-    return [fault for name in _FIXED for fault in workload_spec.immutable(name, new, old)]
+    found = [fault for name in _FIXED for fault in workload_spec.immutable(name, new, old)]
+    claims = new["spec"].get("volumeClaimTemplates") or []
+    if not semantics.same(claims, old["spec"].get("volumeClaimTemplates") or []):
+        shown = [go_struct.shown(claim, "core/v1.PersistentVolumeClaim") for claim in claims] or None
+        found.append(invalid("spec.volumeClaimTemplates", shown, "field is immutable"))
+    return found
 
 
 def status_faults(new: Object, old: Object | None) -> list[FieldError]:
@@ -156,6 +188,7 @@ RESOURCE = Resource(
         prepare_status_update=status_subresource.keep_spec,
         validate=faults,
         validate_status=status_faults,
+        warnings=warnings,
         has_generation=True,
     ),
     printer=Printer(

@@ -19,6 +19,7 @@ from podscaler.controlplane.cluster import apiservices
 from podscaler.controlplane.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
 from podscaler.controlplane.cluster.namespace_defaults import NamespaceDefaults
+from podscaler.controlplane.gc.claim_protection import ClaimProtection
 from podscaler.controlplane.gc.collector import GarbageCollector
 from podscaler.controlplane.gc.event_expiry import EventExpiry
 from podscaler.controlplane.gc.finished_pods import FinishedPods
@@ -51,6 +52,7 @@ ALL = frozenset(
         "kubernetes-service-controller",
         "namespace-controller",
         "namespace-defaults-controller",
+        "persistentvolumeclaim-protection-controller",
         "pod-garbage-collector",
         "replicaset-controller",
         "replication-controller",
@@ -86,6 +88,7 @@ _WORKERS = {
     "clusterrole-aggregation-controller": 1,
     "event-expiry": 1,
     "generic-garbage-collector": 20,
+    "persistentvolumeclaim-protection-controller": 1,
     "pod-garbage-collector": 1,
 }
 _USUAL_WORKERS = 5
@@ -158,6 +161,7 @@ class Controllers:
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
             "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),
             "event-expiry": lambda: EventExpiry(registry, clock),
+            "persistentvolumeclaim-protection-controller": lambda: ClaimProtection(registry),
             "pod-garbage-collector": lambda: FinishedPods(registry),
             **self._token_makers(),
         }

@@ -12,7 +12,7 @@ from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
 
 OPTIONS = Kind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
-SHOWN_WHEN_GONE = frozenset({"pods", "services", "serviceaccounts", "resourcequotas"})
+SHOWN_WHEN_GONE = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
 """Kinds whose DELETE answers with the object although it is gone, as upstream's does."""
 
 
@@ -44,11 +44,14 @@ async def delete_collection(plane: Plane, call: Call) -> Answer:
 
 
 async def _options(plane: Plane, call: Call) -> DeleteOptions:
+    """The options; a client that says nothing about dependents is warned where that leaves them behind."""
     body = await bodies.read(call.request)
-    if not body:
-        return queries.delete_options(call.query, {})
-    given = bodies.decode_options(body, call.content_type, OPTIONS, plane.kinds)
-    return queries.delete_options(call.query, given)
+    given = bodies.decode_options(body, call.content_type, OPTIONS, plane.kinds) if body else {}
+    options = queries.delete_options(call.query, given)
+    warning = call.served.resource.strategy.orphaning_warning
+    if warning and not options.propagation and options.orphan_dependents is None:
+        call.warnings.append(warning)
+    return options
 
 
 def success(call: Call, entry: Entry) -> Object:

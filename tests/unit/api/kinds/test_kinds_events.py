@@ -76,13 +76,17 @@ def test_events_about_cluster_objects_live_in_default() -> None:
 
 def test_the_new_face_demands_more() -> None:
     """When, by whom and what was done must be said; the deprecated fields must not be."""
-    event = _event(eventTime="2026-01-01T00:00:00.000000Z", type="Normal", count=1)
-    assert [str(fault) for fault in _NEW.strategy.validate(event, None)] == [
-        "reportingController: Required value",
+    reported = {"reportingComponent": "a b", "eventTime": "2026-01-01T00:00:00.000000Z"}
+    event = _event(**reported, type="Normal", count=1, series={"count": 1})
+    found = [str(fault) for fault in _NEW.strategy.validate(event, None)]
+    assert found[0].startswith('reportingController: Invalid value: "a b": name part must consist of')
+    assert found[1:] == [
         "reportingInstance: Required value",
         "action: Required value",
         "reason: Required value",
-        "count: Invalid value: 1: needs to be unset",
+        'series.count: Invalid value: "": should be at least 2',
+        "series.lastObservedTime: Required value",
+        'count: Invalid value: "": needs to be unset',
     ]
 
 

@@ -197,7 +197,8 @@ def test_the_claims_of_a_stateful_set_may_be_mounted() -> None:
     container = {"name": "a", "image": "b:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     template = {**POD, "spec": {"containers": [container]}}
     spec = {"selector": SELECTOR, "serviceName": "x", "template": template}
-    claims = [{"metadata": {"name": "data"}, "spec": {}}]
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claims = [{"metadata": {"name": "data"}, "spec": claim}]
     assert refused("statefulsets.apps", spec={**spec, "volumeClaimTemplates": claims}) == []
     assert refused("statefulsets.apps", spec=spec) == [
         'spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'

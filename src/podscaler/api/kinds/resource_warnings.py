@@ -1,0 +1,22 @@
+"""What a client is warned of in amounts that it asks for.
+
+Called by the records of claims and by the warnings about pods.
+
+Source: upstream's warnings.
+"""
+
+from podscaler.api.quantity import Quantity
+from podscaler.api.resources import Object
+
+_IN_BYTES = frozenset({"memory", "storage", "ephemeral-storage"})
+
+
+def fractions(resources: Object, path: str) -> list[str]:
+    """The warnings about amounts in bytes that are not whole, requests first."""
+    found = []
+    for part in ("requests", "limits"):
+        for name, text in sorted((resources.get(part) or {}).items()):
+            amount = Quantity.parse(str(text))
+            if name in _IN_BYTES and amount.milli_value() % 1000:
+                found.append(f'{path}.{part}[{name}]: fractional byte value "{amount}" is invalid, must be an integer')
+    return found
