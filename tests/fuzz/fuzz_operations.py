@@ -62,6 +62,11 @@ class Operation:
         return manifests.valid(self.api_version, self.kind)
 
     @property
+    def price(self) -> int:
+        """How many examples of others one is worth: old forms of watches have little of their own, figures are long."""
+        return 5 if "/watch/" in self.path else 10 if self.path == "/metrics" else 1
+
+    @property
     def is_destructive(self) -> bool:
         """Whether it would remove what the server itself needs."""
         system = ("/api/v1/namespaces", "/apis/rbac", "/apis/apiextensions", "/apis/apiregistration", "/api/v1/nodes")

@@ -18,7 +18,7 @@ def test_operation(target: Target, operation: Operation) -> None:
     """Whatever is asked, the answer is a success or a Status, and the log stays empty."""
     target.ensure()
 
-    @budget.of()
+    @budget.part(operation.price)
     @given(budget.SEEDS)
     def ask(seed: int) -> None:
         request = operations.request(random.Random(f"{operation.label} {seed}"), operation)

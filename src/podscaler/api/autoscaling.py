@@ -9,14 +9,26 @@ Fields stand in the order in which upstream writes them. A field that is always 
 Source: autoscaling/v2 and autoscaling/v1 of Kubernetes v1.37.0 (spec/api.md 1, spec/decision.md 11.5).
 """
 
-from typing import Any
+from typing import TypedDict
 
 from msgspec import field
 
 from podscaler.api.meta import ObjectMeta, Wire
 
-LabelSelector = dict[str, Any]
-"""A meta/v1 LabelSelector as JSON-ready data: `podscaler.api.selectors` reads it."""
+
+class LabelSelectorRequirement(TypedDict, total=False):
+    """One requirement of a meta/v1 LabelSelector."""
+
+    key: str
+    operator: str
+    values: list[str] | None
+
+
+class LabelSelector(TypedDict, total=False):
+    """A meta/v1 LabelSelector as JSON-ready data: `podscaler.api.selectors` reads it."""
+
+    matchLabels: dict[str, str] | None
+    matchExpressions: list[LabelSelectorRequirement] | None
 
 
 class CrossVersionObjectReference(Wire, frozen=True):

@@ -125,6 +125,7 @@ class SyncLine(Wire, frozen=True):
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(Line)
 _ENCODER = msgspec.json.Encoder()
+_TOO_DEEP = "the line is nested too deeply"
 
 
 def read_header(text: bytes) -> Header:
@@ -133,6 +134,8 @@ def read_header(text: bytes) -> Header:
         header = _HEADER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(f"not the header of a recording: {error}") from None
+    except RecursionError:
+        raise RecordingError(_TOO_DEEP) from None
     if header.recording != VERSION:
         raise RecordingError(f"recording version {header.recording} is not supported, only version {VERSION}")
     return header
@@ -144,6 +147,8 @@ def read_line(text: bytes) -> Line:
         line = _LINE.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
+    except RecursionError:
+        raise RecordingError(_TOO_DEEP) from None
     if (line.hpa is None) == (not line.deleted):
         raise RecordingError("a line has either `hpa` (a sync) or `deleted` (the end of an autoscaler)")
     return line

@@ -67,6 +67,8 @@ def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
+    except RecursionError:
+        raise RecordingError("the line is nested too deeply") from None
     if not isinstance(value, dict) or "recording" in value:
         return _Syncs(Replay(recording.read_header(line)), search).read
     read = _reader(value, search)
@@ -199,7 +201,7 @@ class _Decisions:
             value = msgspec.json.decode(line)
             decided = msgspec.convert(value if "trace" in value else {"trace": value}, _Decided)
             trace = trace_reading.read(decided.trace)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None
         conditions = decided.conditions or decided.status.conditions or ()
         if self._search.wants(trace.autoscaler, trace.now):

@@ -19,6 +19,8 @@ from podscaler.lint.items import Fault, Item, Origin, mapping, text
 
 DEFAULT_NAMESPACE = "default"
 _GENERATED = "generated"
+_UID = "00000000-0000-0000-0000-000000000000"
+_AUTOSCALER_GROUPS = frozenset({"autoscaling", "extensions"})
 _UNNAMESPACED = frozenset(
     {
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
@@ -83,8 +85,15 @@ def _item(value: Object, origin: Origin, namespace: str) -> Item:
     )
     if known is None:
         plain = json_text.plain(value)
-        return replace(item, given=plain, obj=plain)
+        return replace(item, given=plain, obj=plain, faults=_faults_of_version(api_version, kind))
     return _decoded(item, value, *known)
+
+
+def _faults_of_version(api_version: str, kind: str) -> tuple[Fault, ...]:
+    """What is wrong with an autoscaler of a version that there never was; nothing with what is of other kinds."""
+    if kind != conversion.KIND or api_version.rpartition("/")[0] not in _AUTOSCALER_GROUPS:
+        return ()
+    return (Fault("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
 
 
 def _is_namespaced(api_version: str, kind: str, known: tuple[Resource, Version] | None) -> bool:
@@ -129,6 +138,7 @@ def _refusals(resource: Resource, stored: Object) -> Iterator[Fault]:
     meta = named.setdefault("metadata", {})
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = _GENERATED
+    meta.setdefault("uid", _UID)
     resource.strategy.prepare_create(named)
     errors = metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)
     for error in dict.fromkeys(errors):

@@ -36,6 +36,14 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
             "PATCH",
             f"{APPS}/controllerrevisions/a",
             "application/json-patch+json",
+            '{"kind": "a", "kind": "b"}',
+            (400, "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
+            id="an object with a repeated key as a JSON patch",
+        ),
+        pytest.param(
+            "PATCH",
+            f"{APPS}/controllerrevisions/a",
+            "application/json-patch+json",
             '[{"op": "replace", "path": "/data", "value": 1e400}]',
             (422, "json: cannot unmarshal number 1e400 into Go value of type float64"),
             id="a number beyond float64 in a JSON patch",
@@ -54,3 +62,11 @@ async def test_answer(server: Running, method: str, path: str, content_type: str
     """It is a refusal that says why."""
     reply = await server.request(method, path, headers={"Content-Type": content_type}, data=body)
     assert (reply.status, refused[1] in reply.body["message"]) == (refused[0], True), reply.body["message"]
+
+
+async def test_document_for_people_who_take_gzip(server: Running) -> None:
+    """`curl --compressed` gets an OpenAPI document as it is packed already: it is not indented."""
+    headers = {"User-Agent": "curl/8", "Accept-Encoding": "gzip"}
+    async with server.client.get(f"{server.url}/openapi/v3/apis/apps/v1", headers=headers) as answer:
+        assert (answer.status, answer.headers["Content-Encoding"]) == (200, "gzip")
+        assert "openapi" in await answer.json()

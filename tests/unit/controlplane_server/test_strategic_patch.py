@@ -152,10 +152,29 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
         ),
         pytest.param(
             {"$setElementOrder/containers": "a"},
-            400,
-            "invalid patch format of setElementOrder list",
+            500,
+            "expected a []interface {}, but received a string",
             id="the order is no list",
         ),
+        pytest.param(
+            {"$setElementOrder/nulls": ["a"]},
+            500,
+            "expected a []interface {}, but received a %!s(<nil>)",
+            id="an order of a list that is null",
+        ),
+        pytest.param(
+            {"$setElementOrder/none": ["a"]},
+            500,
+            "no elements in any of the given slices",
+            id="an order of an empty list",
+        ),
+        pytest.param(
+            {"containers": [5]},
+            500,
+            "list element types are not identical: [[map[name:a]] [5]]",
+            id="elements of two types",
+        ),
+        pytest.param({"s": [None]}, 500, "list element types are not identical: [[a] [<nil>]]", id="null among texts"),
         pytest.param(
             {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]},
             500,
@@ -166,7 +185,7 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
             {"$deleteFromPrimitiveList/s": "a"}, 400, "invalid patch format of primitive list", id="values are no list"
         ),
         pytest.param(
-            {"containers": [["a"]]},
+            {"none": [["a"]]},
             422,
             "the server rejected our request due to an error in our request",
             id="a list of lists",
@@ -176,5 +195,5 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
 def test_refusals(patch: Object, code: int, text: str) -> None:
     """A patch that makes no sense is refused with upstream's text."""
     with pytest.raises(StatusError) as refused:
-        strategic.merged({"containers": [{"name": "a"}], "s": ["a"]}, patch, SCHEMA)
+        strategic.merged({"containers": [{"name": "a"}], "s": ["a"], "nulls": None, "none": []}, patch, SCHEMA)
     assert (refused.value.code, refused.value.message) == (code, text)

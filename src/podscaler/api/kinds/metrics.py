@@ -20,7 +20,8 @@ _USAGES = ("cpu", "memory")
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
     del now_ns
-    usages = [metrics["usage"]] if "usage" in metrics else [each["usage"] for each in metrics.get("containers") or []]
+    measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
+    usages = [each.get("usage") or {} for each in measured]
     totals = [_total(usages, name) for name in _USAGES]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 

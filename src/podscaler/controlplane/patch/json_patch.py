@@ -85,8 +85,9 @@ def json_type(value: Any) -> str:
         return "bool"
     if isinstance(value, int | float):
         return "number"
-    names = {dict: "object", list: "array", str: "string", type(None): "null"}
-    return names[type(value)]
+    if isinstance(value, dict):
+        return "object"
+    return {list: "array", str: "string", type(None): "null"}[type(value)]
 
 
 def _rejected() -> StatusError:

@@ -103,26 +103,26 @@ def _order_lists(result: Object, patch: Object, schema: Schema) -> set[str]:
         if directive.startswith(SET_ELEMENT_ORDER):
             handled.add(directive)
             key = directive.removeprefix(SET_ELEMENT_ORDER)
-            if not isinstance(order, list):
-                raise _bad_request("invalid patch format of setElementOrder list")
+            lists.check_is_list(order)
             if key in patch or key in result:
                 handled.add(key)
+                for holder in (result, patch):
+                    lists.check_is_list(holder.get(key, []))
                 result[key] = _ordered_list(key, result.get(key), patch.get(key), order, schema)
     return handled
 
 
-def _ordered_list(key: str, original: Any, changes: Any, order: Sequence[Any], schema: Schema) -> list[Any]:
-    for value in (original, changes):
-        if value is not None and not isinstance(value, list):
-            raise _bad_request("invalid patch format of setElementOrder list")
+Values = Sequence[Any] | None
+
+
+def _ordered_list(key: str, original: Values, changes: Values, order: Sequence[Any], schema: Schema) -> list[Any]:
     merge_key = schema.merge_key(key)
     lists.check_order(changes or [], order, merge_key)
-    if changes is None:
-        values = original
-    elif original is None:
-        values = _without_directives(changes)
-    else:
+    if original is not None and changes is not None:
         values = _merged_list(key, original, changes, schema)
+    else:
+        values = list(original or []) if changes is None else _without_directives(changes)
+    lists.check_types(original or [], changes or [])
     return lists.in_order(values, order, original or [], merge_key)
 
 
@@ -157,11 +157,14 @@ def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], sche
     """The two lists in one, in no particular order yet; where the schema does not merge them, `changes`."""
     if not schema.merges_list(key):
         return list(changes)
+    if not original and not changes:
+        return []
+    lists.check_types(original, changes)
     if not any(isinstance(item, dict) for item in (*original, *changes)):
         return lists.union(original, changes)
     merge_key = schema.merge_key(key)
-    if not merge_key:
-        raise StatusError(f"cannot merge lists without merge key for {schema.name}", code=500)
+    if not merge_key:  # upstream has such lists of texts only
+        raise StatusError("cannot merge lists without merge key for type string", code=500)
     kept, additions = lists.edited(original, changes, merge_key)
     for addition in additions:
         position = lists.find(kept, merge_key, addition[merge_key])

@@ -15,6 +15,40 @@ from podscaler.errors import StatusError
 Object = dict[str, Any]
 
 
+_GO_TYPES: dict[type, str] = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    type(None): "%!s(<nil>)",
+}
+
+
+def check_is_list(value: Any) -> None:
+    """Refuse (500, as upstream) anything but a list, null too, where an order of elements is spoken of."""
+    if not isinstance(value, list):
+        raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
+
+
+def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
+    """Refuse lists whose elements cannot be merged.
+
+    Raises:
+        StatusError: 422 for lists of lists, 500 for elements of several types, or none at all.
+    """
+    types = [type(item) for item in (*original, *changes)]
+    if not types:
+        raise StatusError("no elements in any of the given slices", code=500)
+    if types[0] is list:
+        text = "the server rejected our request due to an error in our request"
+        raise StatusError(text, code=422, reason="Invalid", details={})
+    if len(set(types)) > 1 or types[0] is type(None):
+        shown = go_text([list(original), list(changes)])
+        raise StatusError(f"list element types are not identical: {shown}", code=500)
+
+
 def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
     """Scalars of both lists, each once, in order of first appearance."""
     result: list[Any] = []
@@ -24,17 +58,17 @@ def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
     return result
 
 
-def edited(original: Sequence[Any], changes: Sequence[Any], merge_key: str) -> tuple[list[Any], list[Object]]:
+def edited(original: Sequence[Any], changes: Sequence[Object], merge_key: str) -> tuple[list[Any], list[Object]]:
     """The original's elements after the patch's directives (`$patch: delete`, `replace`), and the plain changes.
 
     Raises:
-        StatusError: 500 for an element without the merge key or with an unknown directive, 422 for a list of lists.
+        StatusError: 500 for an element without the merge key or with an unknown directive.
     """
     kept = list(original)
     plain: list[Object] = []
     replaced = False
     for change in changes:
-        directive = _checked(change).get("$patch")
+        directive = change.get("$patch")
         if directive == "replace":
             replaced = True
         elif directive == "delete":
@@ -46,16 +80,6 @@ def edited(original: Sequence[Any], changes: Sequence[Any], merge_key: str) -> t
             _key_of(change, merge_key)
             plain.append(change)
     return ([], plain) if replaced else (kept, plain)
-
-
-def _checked(change: Any) -> Object:
-    if isinstance(change, list):
-        raise StatusError(
-            "the server rejected our request due to an error in our request", code=422, reason="Invalid", details={}
-        )
-    if not isinstance(change, dict):
-        raise StatusError("lists of mixed types cannot be merged", code=500)
-    return change
 
 
 def _key_of(change: Object, merge_key: str) -> Any:

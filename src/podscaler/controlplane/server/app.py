@@ -264,13 +264,10 @@ async def _finished(exchange: Exchange, answer: Answer) -> web.Response:
     request = exchange.request
     headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers}
     body = answer.body
-    if body and answer.content_type == "application/json" and _wants_indented(exchange):
+    is_packed = "Content-Encoding" in headers
+    if body and not is_packed and answer.content_type == "application/json" and _wants_indented(exchange):
         body = answers.indented(body)
-    if (
-        "Content-Encoding" not in headers
-        and len(body) > GZIP_MIN_BYTES
-        and _takes_gzip(request.headers.get("Accept-Encoding", ""))
-    ):
+    if not is_packed and len(body) > GZIP_MIN_BYTES and negotiation.takes_gzip(request.headers):
         body = await asyncio.to_thread(_gzipped, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     response = web.Response(body=body, status=answer.status, headers=headers)
@@ -284,11 +281,6 @@ def _wants_indented(exchange: Exchange) -> bool:
     if asked is not None:
         return asked
     return exchange.request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
-
-
-def _takes_gzip(accept_encoding: str) -> bool:
-    """Whether a client names gzip, and says nothing more about it: upstream reads no qualities."""
-    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
 
 
 def _gzipped(body: bytes) -> bytes:

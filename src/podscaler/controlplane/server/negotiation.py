@@ -113,6 +113,11 @@ def refusal_form(accept: str) -> Form:
     return PLAIN
 
 
+def takes_gzip(headers: Mapping[str, str]) -> bool:
+    """Whether a client names gzip, and says nothing more about it: upstream reads no qualities."""
+    return any(token.strip() == "gzip" for token in headers.get("Accept-Encoding", "").split(","))
+
+
 def _negotiated(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: bool) -> Form:
     clauses = _clauses(accept)
     if not clauses:

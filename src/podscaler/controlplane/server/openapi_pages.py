@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from podscaler.api import json_text
+from podscaler.controlplane.server import negotiation
 from podscaler.controlplane.server.answers import TEXT, Answer
 
 Make = Callable[[], Mapping[str, Any]]
@@ -89,6 +90,6 @@ async def _of(request: web.BaseRequest, document: _Document) -> Answer:
         headers["Cache-Control"] = "public, immutable, max-age=31536000"
     if request.headers.get("If-None-Match") == etag:
         return Answer(b"", 304, headers=headers)
-    if "gzip" in request.headers.get("Accept-Encoding", ""):
+    if negotiation.takes_gzip(request.headers):
         return Answer(document.packed, headers={**headers, "Content-Encoding": "gzip"})
     return Answer(await asyncio.to_thread(gzip.decompress, document.packed), headers=headers)

@@ -1,0 +1,46 @@
+"""Manifests that once made `podscaler lint` fail."""
+
+from typing import Any
+
+import pytest
+
+from podscaler.lint import reading
+from podscaler.lint.items import Fault, Origin
+
+POD = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+
+
+@pytest.mark.parametrize(
+    ("value", "faults"),
+    [
+        pytest.param(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": "a"},
+                "spec": {"template": {"spec": POD}},
+            },
+            (),
+            id="a Job, whose labels hold its uid",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "LimitRange", "metadata": {}, "spec": {"limits": [{"type": "Pod"}]}},
+            (),
+            id="a LimitRange without a name, which is named by its uid",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "autoscaling/v3",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": "a"},
+                "spec": {"metrics": [{"resource": {"target": {"type": 0.5}}}]},
+            },
+            (Fault("apiVersion", 'no kind "HorizontalPodAutoscaler" is registered for version "autoscaling/v3"'),),
+            id="an autoscaler of a version that there never was",
+        ),
+    ],
+)
+def test_faults(value: Any, faults: tuple[Fault, ...]) -> None:
+    """They are read as the API server would take or refuse them."""
+    [item] = reading.items(value, Origin("f.yaml", 1, b""))
+    assert item.faults == faults
