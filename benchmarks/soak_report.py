@@ -43,6 +43,7 @@ class Report:
         syncs = self.syncs.count
         print(f"   memory {before:.1f} MiB at {baseline_at_s / 60:.1f} minutes, {after:.1f} MiB at the end: ", end="")
         print(f"{after / before:.3f} times; at most {max(mib for _, mib in self.memory):.1f} MiB")
+        print(f"   memory in MiB, at tenths of the run: {', '.join(f'{mib:.0f}' for mib in self._course_mib())}")
         print(f"   {syncs:,} syncs with good metrics, {self.syncs.failed:,} statuses without; {self.lateness}")
         print(f"   {self.cpu_s / syncs * 1000:.2f} s of the controller's CPU for 1,000 syncs, faults included")
         print(f"   not synced within {limit_s:.0f} s of a fault's end: {late} of {sum(map(len, waits.values())):,}")
@@ -61,3 +62,7 @@ class Report:
 
     def _memory_mib(self, at_s: float) -> float:
         return median(mib for second, mib in self.memory if abs(second - at_s) <= AROUND_S)
+
+    def _course_mib(self) -> list[float]:
+        last = len(self.memory) - 1
+        return [self.memory[last * tenth // 10][1] for tenth in range(11)]
