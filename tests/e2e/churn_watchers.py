@@ -61,14 +61,14 @@ class Watcher:
 
     Attributes:
         told: the revisions of the events that it got, in order.
-        resumes: how often it had to begin a new watch.
+        watches: how many it had to begin.
         faults: what must not be, in words.
     """
 
     def __init__(self, namespace: str, since: int, history: History) -> None:
         self.namespace = namespace
         self.told: list[int] = []
-        self.resumes = 0
+        self.watches = 0
         self.faults: list[str] = []
         self._last = since
         self._history = history
@@ -85,7 +85,6 @@ class Watcher:
                 await self._watch_once(session, access)
             except (aiohttp.ClientError, OSError):
                 await asyncio.sleep(RETRY_S)
-            self.resumes += 1
 
     async def _watch_once(self, session: aiohttp.ClientSession, access: Access) -> None:
         host, port, token, context = access
@@ -96,6 +95,7 @@ class Watcher:
             if answer.status != 200:
                 self.faults.append(f"the watch is answered {answer.status}: {await answer.text()}")
                 return
+            self.watches += 1
             async for line in answer.content:
                 if line.endswith(b"\n"):  # the last line of a server that was killed may be cut anywhere
                     self._take(line)

@@ -170,7 +170,7 @@ def report(churn: Churn) -> str:
         f"\nchurn of {CHURN_S:.0f} s: {len(churn.restarts_s)} kills, {len(ledger.acknowledged)} writes acknowledged "
         f"{ledger.counts()}, {len(ledger.unanswered)} never answered ({sum(ledger.unanswered)} of them happened), "
         f"{len(churn.history)} events told {sum(len(each.told) for each in churn.watchers)} times to {WATCHERS} "
-        f"watchers, {sum(each.resumes for each in churn.watchers)} resumes; ready again after {restarts}"
+        f"watchers, {sum(each.watches - 1 for each in churn.watchers)} resumes; ready again after {restarts}"
     )
 
 
