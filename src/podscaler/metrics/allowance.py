@@ -5,7 +5,8 @@ time by nature: up to what makes RATE_PER_S answers a second. Rules:
 
 1. On a machine that is busy each of many requests waits for the others, and more of them make all slower. So more are
    allowed step by step, and only while the fastest answer of each step takes no longer than it did with few; otherwise
-   few are allowed again, and the next trial comes after RETRY_S. Only requests that take the last place count.
+   few are allowed again, and the next trial comes after RETRY_S. Only requests that take the last place count, and
+   what is slow for less than SLOW_S is a moment in which the machine did something else.
 2. Who waits for a place gets it in order.
 3. A request that has waited PATIENCE_S for its answer makes room for another, up to MANY in all: some queries that
    hang do not hold up those of the same API that do not.
@@ -33,6 +34,7 @@ PATIENCE_S = 1.0
 RETRY_S = 10.0
 STEP_ANSWERS = 24
 SLOWER_RATIO = 1.5
+SLOW_S = 2.0
 
 
 class Allowance:
@@ -114,14 +116,19 @@ class Allowance:
         """A request that began in this step is answered."""
         self._fastest_s = min(self._fastest_s, now_s - began_s)
         self._answers += 1
-        if self._answers >= STEP_ANSWERS:
+        if self._answers >= STEP_ANSWERS and not (self._is_slow and now_s - self._step_began_s < SLOW_S):
             self._step(now_s)
             self._step_began_s, self._answers, self._fastest_s = now_s, 0, float("inf")
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether more than few are allowed, and every answer took longer than it would with few."""
+        return self._limit > FEW and self._fastest_s > self._usual_s * SLOWER_RATIO
 
     def _step(self, now_s: float) -> None:
         if self._limit == FEW:
             self._usual_s = self._fastest_s
-        elif self._fastest_s > self._usual_s * SLOWER_RATIO:
+        elif self._is_slow:
             self._limit, self._retry_at_s = FEW, now_s + RETRY_S
         if now_s >= self._retry_at_s:
             self._usual_s = min(self._usual_s, self._fastest_s)
