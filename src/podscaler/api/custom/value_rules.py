@@ -4,8 +4,8 @@ Called by `validation` for every node. Each function returns the faults of one v
 
 Source: kube-openapi's validator (documented behaviour); its order and its quirks: a text that is too long is not
 matched against the pattern, a format changes what a wrong type is called.
-Differs: patterns are Python's regular expressions, which read RE2's syntax except for Unicode classes (`\\pL`) and
-flags in the middle; what they cannot read for that reason matches everything.
+Differs: patterns are read by Python, which reads RE2's syntax except for Unicode classes (`\\pL`) and flags in the
+middle; what it cannot read for that reason matches everything. Patterns with flags are matched by Python, too.
 """
 
 import json
@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from podscaler.api.custom import findings, formats
+from podscaler.api.custom import findings, formats, linear_patterns
 from podscaler.api.custom.findings import Findings
 from podscaler.api.custom.structural import Limits, Structural
 from podscaler.api.field import FieldError
@@ -180,6 +180,9 @@ _GO_WORDS = {
 
 
 def _matches(pattern: str, value: str) -> bool:
+    matcher = linear_patterns.matcher(_translated(pattern))
+    if matcher is not None:
+        return matcher(value)
     expression = compiled(pattern)
     return expression is None or _found(expression, pattern, value)
 
