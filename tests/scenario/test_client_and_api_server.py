@@ -19,7 +19,7 @@ from podscaler.kube import locate, opening
 from podscaler.kube.cache import Cache
 from podscaler.kube.watch import Reflector
 
-START_LIMIT_S = 20.0
+START_LIMIT_S = 60.0
 PLUGIN = """#!{python}
 import json, pathlib
 runs = pathlib.Path(__file__).with_name("runs")
