@@ -18,8 +18,7 @@ _KINDS: dict[str, str] = {
     "Jobs: changes of the selector, foreground warnings and conditions": ("job-status"),
     "PersistentVolumeClaims have no protecting finalizer, for which no controller is here": ("pvc-status"),
     "pods: priority classes and overhead are not resolved; security contexts, affinity and spread are not checked": (
-        "pod-status-5 podspec-21 podspec-50 podspec-60 podspec-61 podspec-62 podspec-63 podspec-65 podspec-68 "
-        "podspec-69 template-07"
+        "pod-status-5 podspec-50"
     ),
     "Services have one address family, and addresses of this machine": (
         "svc-change-09 svc-change-13 svc-change-15 svc-change-16 svc-change-17 svc-change-19 svc-change-21 "

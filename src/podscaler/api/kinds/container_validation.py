@@ -7,11 +7,18 @@ Source: upstream's messages (golden captures; the API reference of core/v1).
 
 from podscaler.api import names
 from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.kinds import env_validation, ports, probe_validation, resource_validation, volume_validation
+from podscaler.api.kinds import (
+    env_validation,
+    ports,
+    probe_validation,
+    resource_validation,
+    security_context_validation,
+    volume_validation,
+)
 from podscaler.api.resources import Object
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 
 
@@ -27,8 +34,19 @@ def faults(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldError]
         found += _container_faults(container, place, volumes, seen)
         found += _lifecycle_faults(container, place)
     found += _host_port_faults(listed, f"{path}.containers")
+    found += _security_faults(spec, path)
     for index, container in enumerate(init):
         found += _init_faults(container, f"{path}.initContainers[{index}]", volumes, seen)
+    return found
+
+
+def _security_faults(spec: Object, path: str) -> list[FieldError]:
+    found = []
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group) or []):
+            found += security_context_validation.container_faults(
+                container, f"{path}.{group}[{index}]", has_host_users=spec.get("hostUsers") is not False
+            )
     return found
 
 

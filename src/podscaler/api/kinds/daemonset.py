@@ -12,6 +12,7 @@ from podscaler.api.kinds import (
     int_or_percent,
     label_selector,
     pod_defaults,
+    pod_warnings,
     semantics,
     status_subresource,
     workload_spec,
@@ -143,6 +144,7 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
+        warnings=pod_warnings.of_template,
     ),
     printer=Printer(
         columns=(

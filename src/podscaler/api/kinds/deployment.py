@@ -12,6 +12,7 @@ from podscaler.api.kinds import (
     int_or_percent,
     label_selector,
     pod_defaults,
+    pod_warnings,
     scaling,
     status_subresource,
     workload_spec,
@@ -142,6 +143,7 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
+        warnings=pod_warnings.of_template,
         spec_of=_content,
     ),
     printer=Printer(

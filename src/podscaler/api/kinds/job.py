@@ -6,7 +6,7 @@ Source: the API reference of batch/v1; upstream's validation messages.
 from typing import Any
 
 from podscaler.api import instants, printing
-from podscaler.api.kinds import job_validation, label_selector, pod_defaults, status_subresource
+from podscaler.api.kinds import job_validation, label_selector, pod_defaults, pod_warnings, status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _ORPHANING = (
@@ -127,6 +127,7 @@ RESOURCE = Resource(
         prepare_status_update=_prepare_status_update,
         validate=job_validation.faults,
         has_generation=True,
+        warnings=pod_warnings.of_template,
         orphans_by_default=True,
         orphaning_warning=_ORPHANING,
     ),

@@ -9,6 +9,7 @@ from podscaler.api.kinds import (
     pod_table,
     pod_update,
     pod_validation,
+    pod_warnings,
     status_subresource,
 )
 from podscaler.api.resources import Object, Resource, Strategy, Version
@@ -68,7 +69,8 @@ RESOURCE = Resource(
         prepare_create=pod_admission.admit,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=lambda new, old: pod_update.faults(new, old) if old else pod_validation.faults(new),
+        validate=lambda new, old: pod_update.faults(new, old) if old else pod_validation.new_faults(new),
+        warnings=pod_warnings.of_pod,
         has_generation=True,
         grace_period_s=_grace_period_s,
         prepare_subresource_update={"binding": _prepare_binding},

@@ -22,11 +22,22 @@ def admit(pod: Object) -> None:
     spec = pod["spec"]
     _tolerate(spec, "node.kubernetes.io/not-ready")
     _tolerate(spec, "node.kubernetes.io/unreachable")
+    _check_overhead(pod)
     priority = _PRIORITIES.get(spec.get("priorityClassName", ""), 0)
     _check_given(spec, (pod.get("metadata") or {}).get("name", ""), {"priority": priority, "preemptionPolicy": _POLICY})
     spec["priority"] = priority
     spec.setdefault("preemptionPolicy", _POLICY)
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+
+
+def _check_overhead(pod: Object) -> None:
+    """What running a pod costs besides its containers is said by its runtime class, and by nobody else."""
+    if not pod["spec"].get("overhead") or pod["spec"].get("runtimeClassName"):
+        return
+    name = (pod.get("metadata") or {}).get("name", "")
+    text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+    details = {"name": name, "kind": "pods"}
+    raise StatusError(f'pods "{name}" is forbidden: {text}', code=403, reason="Forbidden", details=details)
 
 
 def _check_given(spec: Object, name: str, computed: Object) -> None:

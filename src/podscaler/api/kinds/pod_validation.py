@@ -6,19 +6,39 @@ Source: upstream's messages (golden captures; the API reference of core/v1).
 """
 
 from podscaler.api import names
-from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
-from podscaler.api.kinds import addresses, container_validation, metadata, toleration_validation, volume_validation
+from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.kinds import (
+    addresses,
+    affinity_validation,
+    container_validation,
+    dns_config_validation,
+    metadata,
+    security_context_validation,
+    toleration_validation,
+    topology_spread_validation,
+    volume_validation,
+)
 from podscaler.api.resources import Object
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
+_SYSTEMS = ("linux", "windows")
 _INT32_MAX = 2**31 - 1
 
 
 def faults(pod: Object) -> list[FieldError]:
-    """What is wrong with a new Pod, its metadata aside."""
+    """What is wrong with a Pod, its metadata aside."""
     return spec_faults(pod.get("spec") or {}, "spec", is_template=False)
+
+
+def new_faults(pod: Object) -> list[FieldError]:
+    """What is wrong with a new Pod, its metadata aside."""
+    spec = pod.get("spec") or {}
+    found = faults(pod)
+    if spec.get("ephemeralContainers"):
+        found.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    return found
 
 
 def spec_faults(spec: Object, path: str, *, is_template: bool) -> list[FieldError]:
@@ -27,6 +47,14 @@ def spec_faults(spec: Object, path: str, *, is_template: bool) -> list[FieldErro
     found = volume_validation.faults(spec.get("volumes") or [], f"{path}.volumes")
     found += container_validation.faults(spec, path, volumes)
     found += _policy_faults(spec, path)
+    found += security_context_validation.pod_faults(spec, path)
+    found += affinity_validation.faults(spec.get("affinity") or {}, f"{path}.affinity")
+    found += dns_config_validation.faults(spec, f"{path}.dnsConfig")
+    found += _gate_faults(spec, path)
+    found += topology_spread_validation.faults(
+        spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints"
+    )
+    found += _system_faults(spec.get("os"), f"{path}.os")
     found += metadata.label_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     found += _name_faults(spec, path)
     found += _deadline_faults(spec, path)
@@ -59,15 +87,40 @@ def _name_faults(spec: Object, path: str) -> list[FieldError]:
         ("subdomain", names.dns_label_faults),
         ("priorityClassName", names.dns_subdomain_faults),
         ("runtimeClassName", names.dns_subdomain_faults),
+        ("hostnameOverride", names.dns_subdomain_faults),
     )
     found = []
     for name, rule in rules:
         if value := spec.get(name):
             found += [invalid(f"{path}.{name}", value, text) for text in rule(value)]
-    for index, secret in enumerate(spec.get("imagePullSecrets") or []):
-        if not secret.get("name"):
-            found.append(required(f"{path}.imagePullSecrets[{index}].name"))
     return found
+
+
+def _gate_faults(spec: Object, path: str) -> list[FieldError]:
+    """What is wrong with what a pod waits for, before it is scheduled and before it is ready."""
+    found = []
+    seen: set[str] = set()
+    for index, gate in enumerate(spec.get("schedulingGates") or []):
+        name, place = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
+        found += [invalid(place, name, text) for text in names.label_key_faults(name)]
+        found += [duplicate(place, name)] if name in seen else []
+        seen.add(name)
+    if seen and spec.get("nodeName"):
+        text = "cannot be set until all schedulingGates have been cleared"
+        found.append(forbidden(f"{path}.nodeName", text))
+    for index, gate in enumerate(spec.get("readinessGates") or []):
+        kind, place = gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType"
+        found += [invalid(place, kind, text) for text in names.label_key_faults(kind)]
+    return found
+
+
+def _system_faults(system: Object | None, path: str) -> list[FieldError]:
+    if system is None:
+        return []
+    name = system.get("name", "")
+    if not name:
+        return [required(f"{path}.name")]
+    return [] if name in _SYSTEMS else [not_supported(path, name, _SYSTEMS)]
 
 
 def _deadline_faults(spec: Object, path: str) -> list[FieldError]:

@@ -12,6 +12,7 @@ from podscaler.api.kinds import (
     metadata,
     pod_defaults,
     pod_template,
+    pod_warnings,
     scaling,
     status_subresource,
     workload_spec,
@@ -131,6 +132,7 @@ RESOURCE = Resource(
         validate=faults,
         validate_status=status_faults,
         has_generation=True,
+        warnings=pod_warnings.of_template,
     ),
     printer=Printer(
         _columns("replica set"),
@@ -157,6 +159,7 @@ REPLICATION_CONTROLLER = Resource(
         validate=controller_faults,
         validate_status=status_faults,
         has_generation=True,
+        warnings=pod_warnings.of_template,
         orphans_by_default=True,
     ),
     printer=Printer(

@@ -8,15 +8,15 @@ Source: upstream's warnings.
 from podscaler.api.quantity import Quantity
 from podscaler.api.resources import Object
 
-_IN_BYTES = frozenset({"memory", "storage", "ephemeral-storage"})
+_IN_BYTES = ("storage", "memory", "ephemeral-storage")
 
 
 def fractions(resources: Object, path: str) -> list[str]:
-    """The warnings about amounts in bytes that are not whole, requests first."""
+    """The warnings about amounts in bytes that are not whole."""
     found = []
-    for part in ("requests", "limits"):
-        for name, text in sorted((resources.get(part) or {}).items()):
-            amount = Quantity.parse(str(text))
-            if name in _IN_BYTES and amount.milli_value() % 1000:
+    for name in _IN_BYTES:
+        for part in ("limits", "requests"):
+            amount = Quantity.parse(str((resources.get(part) or {}).get(name, "0")))
+            if amount.milli_value() % 1000:
                 found.append(f'{path}.{part}[{name}]: fractional byte value "{amount}" is invalid, must be an integer')
     return found

@@ -12,6 +12,7 @@ from podscaler.api.kinds import (
     go_struct,
     int_or_percent,
     pod_defaults,
+    pod_warnings,
     scaling,
     semantics,
     status_subresource,
@@ -82,10 +83,11 @@ def _new_faults(spec: Object) -> list[FieldError]:
 
 def warnings(new: Object, old: Object | None) -> list[str]:
     """What the writer of a StatefulSet is told."""
-    del old
-    if new["spec"].get("revisionHistoryLimit", 0) >= 0:
-        return []
-    return ["spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"]
+    found = pod_warnings.of_template(new, old)
+    if new["spec"].get("revisionHistoryLimit", 0) < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        found.append(f"spec.revisionHistoryLimit: {text}")
+    return found
 
 
 def _with_claims(spec: Object) -> Object:

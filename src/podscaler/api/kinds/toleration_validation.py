@@ -9,8 +9,9 @@ from podscaler.api import names
 from podscaler.api.field import FieldError, invalid, not_supported
 from podscaler.api.resources import Object
 
-_OPERATORS = ("Equal", "Exists", "Gt", "Lt")
-_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_GATED_OPERATORS = ("Gt", "Lt")
+"""Upstream has them behind a feature gate, which is closed."""
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def faults(tolerations: list[Object], path: str) -> list[FieldError]:
@@ -36,7 +37,9 @@ def _toleration_faults(toleration: Object, path: str) -> list[FieldError]:
     elif operator == "Exists" and toleration.get("value"):
         text = "value must be empty when `operator` is 'Exists'"
         found.append(invalid(f"{path}.operator", toleration["value"], text))
-    elif operator not in _OPERATORS:
+    elif operator in _GATED_OPERATORS:
+        found.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt")))
+    elif operator != "Exists":
         found.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
     if effect and effect not in _EFFECTS:
         found.append(not_supported(f"{path}.effect", effect, _EFFECTS))
