@@ -8,6 +8,7 @@ Source: controller.md 2 and 10.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -27,7 +28,7 @@ _POD = msgspec.json.Decoder(Pod)
 _ENCODER = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Autoscaler:
     """A cached autoscaler: the object, its spec as facts, its kind, and what is wrong with it that nobody refused."""
 
@@ -73,17 +74,24 @@ def _autoscaler(
     rules: Emulation, kind: AutoscalerKind, note: Callable[[msgspec.Raw], None] | None
 ) -> Callable[[msgspec.Raw], Autoscaler]:
     decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
+    alive: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
 
     def read(raw: msgspec.Raw) -> Autoscaler:
         if note is not None:
             note(raw)
         wire = decode(raw)
-        facts = spec.of(wire, rules)
-        if kind is HPA:
-            return Autoscaler(wire.metadata, wire, facts)
-        key = "/".join(kind.key(wire.metadata.namespace, wire.metadata.name))
-        facts = msgspec.structs.replace(facts, key=key)
-        return Autoscaler(wire.metadata, wire, facts, kind, custom_autoscaler.fault(raw))
+        key = kind.key(wire.metadata.namespace, wire.metadata.name)
+        before = alive.get(key)
+        if before is not None and before.wire.spec == wire.spec:
+            facts = before.spec  # most events tell of a status
+        elif kind is HPA:
+            facts = spec.of(wire, rules)
+        else:
+            facts = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
+        fault = "" if kind is HPA else custom_autoscaler.fault(raw)
+        autoscaler = Autoscaler(wire.metadata, wire, facts, kind, fault)
+        alive[key] = autoscaler
+        return autoscaler
 
     return read
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from podscaler.api import autoscaling, selectors
 from podscaler.api.quoting import quoted
+from podscaler.api.selectors import Selector
 from podscaler.core.emulation import Emulation
 from podscaler.core.model import Fact
 
@@ -72,23 +73,25 @@ class ResourceMetric(Metric, frozen=True, gc=False, kw_only=True):
     container: str = ""
 
 
-class PodsMetric(Metric, frozen=True, gc=False, kw_only=True):
+class IdentifiedMetric(Metric, frozen=True, gc=False, kw_only=True):
+    """A metric by its name and the `selector` of its labels (EVERYTHING where the spec has none, or an invalid one)."""
+
+    identifier: autoscaling.MetricIdentifier
+    selector: Selector
+
+
+class PodsMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
     """A custom metric of each pod."""
 
-    identifier: autoscaling.MetricIdentifier
 
-
-class ObjectMetric(Metric, frozen=True, gc=False, kw_only=True):
+class ObjectMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
     """A custom metric of one object."""
 
-    identifier: autoscaling.MetricIdentifier
     described: autoscaling.CrossVersionObjectReference
 
 
-class ExternalMetric(Metric, frozen=True, gc=False, kw_only=True):
+class ExternalMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
     """A metric of no object."""
-
-    identifier: autoscaling.MetricIdentifier
 
 
 class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
@@ -170,6 +173,7 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -
     metric = source.metric.name
     target = _average(source.target, rules)
     missing = "" if target else "invalid pods metric source: no average value target was set"
+    selector, selector_fault = _selector(source.metric)
     return PodsMetric(
         type=wire.type,
         target=target,
@@ -177,8 +181,9 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -
         reason="FailedGetPodsMetric",
         outer="failed to get pods metric value: ",
         fetch=f"unable to get metric {metric}: ",
-        fault=_selector_fault(source.metric) or missing,
+        fault=selector_fault or missing,
         identifier=source.metric,
+        selector=selector,
     )
 
 
@@ -193,6 +198,7 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation)
         target = _average(source.target, rules)
         name, inner = _external_name(source.metric), f"failed to get {metric} object metric: "
     missing = "" if target else _no_target("object")
+    selector, selector_fault = _selector(source.metric)
     return ObjectMetric(
         type=wire.type,
         target=target,
@@ -202,8 +208,9 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation)
         outer="failed to get object metric value: ",
         inner=inner,
         fetch=f"unable to get metric {metric} on {described.kind} {namespace}/{described.name}: ",
-        fault=_selector_fault(source.metric) or missing,
+        fault=selector_fault or missing,
         identifier=source.metric,
+        selector=selector,
         described=described,
     )
 
@@ -213,7 +220,7 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, rules: Emulatio
     metric = source.metric.name
     target = _average(source.target, rules) or _total(source.target, rules)
     is_average = isinstance(target, Average)
-    selector_fault = _selector_fault(source.metric) if target else ""
+    selector, selector_fault = _selector(source.metric)
     return ExternalMetric(
         type=wire.type,
         target=target,
@@ -225,8 +232,9 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, rules: Emulatio
         else f"failed to get external metric {metric}: ",
         fetch=f"unable to get external metric {namespace}/{metric}/{selectors.shown(source.metric.selector)}: ",
         fault=selector_fault if target else _no_target("external"),
-        has_inner_fault=bool(selector_fault),
+        has_inner_fault=bool(target and selector_fault),
         identifier=source.metric,
+        selector=selector,
     )
 
 
@@ -238,12 +246,12 @@ def _no_target(kind: str) -> str:
     return f"invalid {kind} metric source: neither a value target nor an average value target was set"
 
 
-def _selector_fault(metric: autoscaling.MetricIdentifier) -> str:
+def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
+    """The selector, and what is wrong with it."""
     try:
-        selectors.from_label_selector(metric.selector)
+        return selectors.from_label_selector(metric.selector or {}), ""
     except selectors.SelectorError as error:
-        return str(error)
-    return ""
+        return selectors.EVERYTHING, str(error)
 
 
 _READERS: dict[str, Callable[[autoscaling.MetricSpec, str, Emulation], Metric]] = {

@@ -8,8 +8,6 @@ Source: decision.md 7.
 
 from dataclasses import dataclass
 
-from podscaler.api import selectors
-from podscaler.api.autoscaling import MetricIdentifier
 from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
 from podscaler.api.selectors import Selector
 from podscaler.core import model, samples
@@ -55,20 +53,16 @@ async def _answer(
             usage = await source.resource_metrics(namespace, selector)
             return Answered(samples.of_resource(usage, metric.resource, metric.container, rules), usage)
         case PodsMetric():
-            name, own = metric.identifier.name, _selector(metric.identifier)
+            name, own = metric.identifier.name, metric.selector
             values = await source.pods_metric(namespace, name, selector=selector, metric_selector=own)
             return Answered(samples.of_pods(values, rules), values)
         case ObjectMetric():
-            name, own = metric.identifier.name, _selector(metric.identifier)
+            name, own = metric.identifier.name, metric.selector
             values = await source.object_metric(namespace, name, described=metric.described, metric_selector=own)
             return Answered(samples.of_values(values, rules), values)
         case ExternalMetric():
-            name, own = metric.identifier.name, _selector(metric.identifier)
+            name, own = metric.identifier.name, metric.selector
             totals = await source.external_metric(namespace, name, metric_selector=own)
             return Answered(samples.of_values(totals, rules), totals)
         case _:
             raise ValueError(f"nobody serves metrics of type {metric.type}")
-
-
-def _selector(identifier: MetricIdentifier) -> Selector:
-    return selectors.from_label_selector(identifier.selector or {})

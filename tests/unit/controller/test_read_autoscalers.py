@@ -1,0 +1,50 @@
+"""Autoscalers are read into facts once for each spec."""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.controller import following
+from podscaler.controller.following import Autoscaler
+from podscaler.core import emulation, spec
+from podscaler.kube.watch import Source
+
+
+def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.Raw:
+    queue = {"metric": {"name": "depth", "selector": {"matchLabels": {"app": name}}}}
+    document: dict[str, Any] = {
+        "metadata": {"namespace": "shop", "name": name, "uid": name, "resourceVersion": str(replicas)},
+        "spec": {
+            "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
+            "maxReplicas": maximum,
+            "metrics": [{"type": "External", "external": queue | {"target": {"type": "Value", "value": "5"}}}],
+        },
+        "status": {"currentReplicas": replicas, "desiredReplicas": replicas},
+    }
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def _source() -> Source[Autoscaler]:
+    return following.autoscalers(emulation.V1_37)
+
+
+def test_a_new_status_has_the_facts_of_the_old() -> None:
+    """The facts of the spec are the same object while the spec is the same; the rest is new."""
+    read = _source().read
+    before, after = read(_raw()), read(_raw(replicas=3))
+    assert (after.spec is before.spec, after.wire.status.current_replicas) == (True, 3)
+
+
+def test_a_new_spec_is_read() -> None:
+    """And so is that of another autoscaler with the same one."""
+    read = _source().read
+    first, edited, other = read(_raw()), read(_raw(maximum=11)), read(_raw(name="api"))
+    assert [first.spec, edited.spec, other.spec] == [spec.of(each.wire) for each in (first, edited, other)]
+    assert (edited.spec.max_replicas, other.spec.name) == (11, "api")
+
+
+def test_a_deleted_autoscaler_is_forgotten() -> None:
+    """Facts are kept by who uses them only."""
+    read = _source().read
+    facts = read(_raw()).spec
+    assert read(_raw()).spec is not facts
