@@ -13,21 +13,17 @@ KUBECTL_GAPS: dict[str, str] = {}
 
 _KINDS: dict[str, str] = {
     "DaemonSets keep the annotation with the generation of their template as any other annotation": (
-        "daemonset-status-put ds-life ds-status"
+        "ds-life ds-status daemonset-status-put"
     ),
-    "Jobs: changes of the selector, foreground warnings and conditions": ("job-status"),
-    "PersistentVolumeClaims have no protecting finalizer, for which no controller is here": ("pvc-status"),
-    "pods: priority classes and overhead are not resolved; security contexts, affinity and spread are not checked": (
-        "pod-status-5 podspec-50"
+    "upstream stores the first update of a Job or of a claim even where it changes nothing": ("job-status pvc-status"),
+    "upstream compares the data byte by byte, not by what they mean": ("revision-life"),
+    "priority classes are not looked up": ("podspec-50"),
+    "upstream gives a Service without a name an address before it refuses it": (
+        "svc-wrong svc-headless-wrong svc-external-wrong svc-nodeport-wrong"
     ),
-    "Services have one address family, and addresses of this machine": (
-        "svc-change-09 svc-change-13 svc-change-15 svc-change-16 svc-change-17 svc-change-19 svc-change-21 "
-        "svc-dry svc-external-wrong svc-headless-apply svc-headless-collection svc-headless-dry "
-        "svc-headless-generate svc-headless-life svc-headless-put-new svc-headless-scale svc-headless-status "
-        "svc-headless-wrong svc-nodeport-dry svc-nodeport-wrong svc-spec-15 svc-spec-16 svc-spec-17 "
-        "svc-spec-19 svc-spec-21 svc-wrong"
+    "Services have no address on dry runs, and node ports a little after a change of type": (
+        "svc-dry svc-nodeport-dry svc-change-13"
     ),
-    "smaller things: the text of a refusal, or data compared byte by byte": ("revision-life"),
 }
 """Cases of the family `kinds` by reason."""
 

@@ -71,6 +71,7 @@ RESOURCE = Resource(
         prepare_status_update=_prepare_status_update,
         validate=lambda new, old: pod_update.faults(new, old) if old else pod_validation.new_faults(new),
         warnings=pod_warnings.of_pod,
+        validate_status=pod_validation.status_faults,
         has_generation=True,
         grace_period_s=_grace_period_s,
         prepare_subresource_update={"binding": _prepare_binding},

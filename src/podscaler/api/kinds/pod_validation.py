@@ -41,6 +41,15 @@ def new_faults(pod: Object) -> list[FieldError]:
     return found
 
 
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with the status of a Pod: addresses that are none."""
+    del old
+    status = new.get("status") or {}
+    listed = status.get("podIPs") or ([{"ip": status["podIP"]}] if status.get("podIP") else [])
+    shown = [(f"status.podIPs[{index}]", each.get("ip", "")) for index, each in enumerate(listed)]
+    return [invalid(path, ip, addresses.FAULT) for path, ip in shown if addresses.find(ip) is None]
+
+
 def spec_faults(spec: Object, path: str, *, is_template: bool) -> list[FieldError]:
     """What is wrong with the pod spec at `path`."""
     volumes = volume_validation.names_of(spec)

@@ -23,6 +23,8 @@ def fill(service: Object) -> None:
     if spec["sessionAffinity"] == "ClientIP":
         affinity = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
         affinity.setdefault("timeoutSeconds", _DEFAULT_AFFINITY_S)
+    elif spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
     for port in spec.get("ports") or []:
         port["protocol"] = port.get("protocol") or "TCP"
         if port.get("targetPort") in (None, 0, ""):
@@ -41,9 +43,15 @@ def _fill_traffic(spec: Object) -> None:
 
 
 def _fill_families(spec: Object) -> None:
-    """One IPv4 address; a name in DNS has none, and no policy for traffic to it."""
+    """One IPv4 address; a name in DNS has none, and no policy for traffic to it.
+
+    Endpoints that someone else keeps for a Service without address and selector may have addresses of both families.
+    """
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
+    elif spec.get("clusterIP") == "None" and not spec.get("selector"):
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
     else:
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")

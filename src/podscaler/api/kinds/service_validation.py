@@ -7,7 +7,7 @@ Source: upstream's messages; the API reference of core/v1.
 
 from podscaler.api import names
 from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.kinds import addresses, go_struct, metadata, ports
+from podscaler.api.kinds import addresses, go_struct, metadata, ports, service_traffic_validation
 from podscaler.api.resources import Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -29,7 +29,10 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
         found.append(not_supported("spec.type", spec.get("type", ""), _TYPES))
     found += _cluster_ip_faults(spec)
     found += _external_faults(spec)
-    return found + (_change_faults(spec, old["spec"]) if old else [])
+    found += service_traffic_validation.faults(spec)
+    if old is not None and not found:
+        found += _change_faults(spec, old["spec"])
+    return found or service_traffic_validation.allocation_faults(spec, old["spec"] if old else None)
 
 
 def _ports_presence(spec: Object) -> list[FieldError]:
