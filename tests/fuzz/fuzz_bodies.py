@@ -3,6 +3,7 @@
 Called by the tests of this folder. All choices come from a random.Random.
 """
 
+import copy
 import gzip
 import json
 import random
@@ -184,11 +185,11 @@ def _direct(rng: random.Random, value: Any) -> None:
     while isinstance(value, dict):
         inner = [part for part in value.values() if isinstance(part, dict | list)]
         if not inner or rng.random() < 0.3:
-            value.update(rng.choice(_DIRECTIVES))
+            value.update(copy.deepcopy(rng.choice(_DIRECTIVES)))
             return
         value = rng.choice(inner)
         if isinstance(value, list):
-            value.append(dict(rng.choice(_DIRECTIVES)))
+            value.append(copy.deepcopy(rng.choice(_DIRECTIVES)))
             value = value[0]
 
 
