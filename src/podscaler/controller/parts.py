@@ -7,6 +7,7 @@ what comes and goes. A part that goes is forgotten whole: whoever looks after it
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -55,6 +56,7 @@ class Parts:
         self._wait_listed = wait_listed
         self._syncs: dict[Key, asyncio.Task[None]] = {}
         self._counted: set[Key] = set()
+        self._last: Key | None = None
 
     def share_by(self, share: Share) -> None:
         """Have the work shared with other processes; call it before it begins."""
@@ -68,6 +70,7 @@ class Parts:
         """Let a sync run that has a turn; there is no other of the key."""
         task = asyncio.get_running_loop().create_task(sync)
         self._syncs[key] = task
+        self._last = key
         task.add_done_callback(lambda done: self._ended(key, done))
 
     def count(self, key: Key) -> None:
@@ -83,8 +86,14 @@ class Parts:
             self._around.telemetry.autoscaler_deleted()
 
     def begin(self, part: Part) -> None:
-        """Look at all of a part, one after the other; those of a namespace come together, which shares answers."""
+        """Look at all of a part, one after the other; those of a namespace come together, which shares answers.
+
+        Goes on after the one that was looked at last: where leases are lost again and again, all have their turn.
+        """
         keys = sorted(key for key in self._memory.registered if part(key) and self.tenure(key) is not None)
+        if self._last is not None:
+            start = bisect_right(keys, self._last)
+            keys = keys[start:] + keys[:start]
         span_s = min(self._period_s, len(keys) / FIRST_RATE_PER_S)
         for index, key in enumerate(keys):
             self._queue.add_after(key, index * span_s / len(keys))

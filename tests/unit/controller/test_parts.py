@@ -1,0 +1,59 @@
+"""The order in which the autoscalers of a part have their first turn."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from podscaler.clock import NANOSECONDS
+from podscaler.controller.parts import Parts
+
+PERIOD_NS = 15 * NANOSECONDS
+KEYS = [("a", "one"), ("a", "two"), ("b", "one"), ("c", "one")]
+
+
+class Turns:
+    """The keys that got a turn, with their delays in seconds."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[tuple[str, str], float]] = []
+
+    def add_after(self, key: tuple[str, str], delay_s: float) -> None:
+        self.added.append((key, delay_s))
+
+    def done(self, key: tuple[str, str]) -> None:
+        """A sync has ended."""
+
+    def give(self) -> None:
+        """A turn is free."""
+
+
+def parts(turns: Turns) -> Parts:
+    """With four autoscalers."""
+    memory: Any = SimpleNamespace(registered=dict.fromkeys(reversed(KEYS)))
+    queue: Any = turns
+
+    async def listed() -> None:
+        """At once."""
+
+    around: Any = SimpleNamespace(turns=turns)
+    return Parts(around, memory, queue=queue, period_ns=PERIOD_NS, wait_listed=listed)
+
+
+async def _nothing() -> None:
+    """A sync that is over at once."""
+
+
+def test_the_first_round() -> None:
+    """All have a turn, in the order of their names, spread over the round."""
+    turns = Turns()
+    parts(turns).begin(lambda _key: True)
+    assert turns.added == [(key, index * 0.02) for index, key in enumerate(KEYS)]
+
+
+async def test_a_round_goes_on_where_the_last_one_stopped() -> None:
+    """Who lost the lease in the middle of a round begins the next one with those that had no turn."""
+    turns = Turns()
+    made = parts(turns)
+    for key in KEYS[:2]:
+        made.run(key, _nothing())
+    made.begin(lambda _key: True)
+    assert [key for key, _ in turns.added] == [*KEYS[2:], *KEYS[:2]]
