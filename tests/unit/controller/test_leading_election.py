@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from election_world import ElectionWorld
 
+from election_world import ElectionWorld
 from podscaler.controller.leading.timing import Timing
 
 LEASE = "podscaler-controller"
