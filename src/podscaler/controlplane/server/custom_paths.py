@@ -3,12 +3,19 @@
 Called by `dispatch` for them alone. Source: the API server of custom resources; tests/conformance/golden/scale.jsonl.
 """
 
+from dataclasses import replace
+
 from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.server import refusals
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.routes import Served
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+
+
+def meant(path: ResourcePath, method: str) -> ResourcePath:
+    """The path that a request means: a POST creates what its body names, whatever name the path has."""
+    return replace(path, name="") if method == "POST" and path.name and not path.subresource else path
 
 
 def check(served: Served, path: ResourcePath, method: str) -> None:

@@ -145,6 +145,7 @@ class Dispatcher:
             return await self._without_record(exchange, target, user)
         request = exchange.request
         if served.resource.is_custom:
+            target = custom_paths.meant(target, request.method)
             custom_paths.check(served, target, request.method)
         methods = served.methods(target)
         if served.resource.is_custom and request.method not in methods:
