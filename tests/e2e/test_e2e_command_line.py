@@ -115,14 +115,15 @@ def test_a_data_dir_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 
 def test_the_data_dir_is_for_its_owner_alone(fresh_up: Up) -> None:
-    """Every file that is kept is 0600, every folder 0700, whatever the umask."""
+    """Every file that is kept is 0600, every folder and program 0700, whatever the umask."""
     fresh_up.start(umask=0)
     eventually((fresh_up.data_dir / "node" / "node").exists)
 
     def too_open() -> dict[str, str]:
         paths = [path for path in (fresh_up.data_dir, *fresh_up.data_dir.rglob("*")) if path.exists()]
         modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
-        return {str(path): oct(mode) for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)}
+        runs = {path for path in paths if path.is_dir() or path.parent.name == "programs"}
+        return {str(path): oct(mode) for path, mode in modes.items() if mode != (0o700 if path in runs else 0o600)}
 
     eventually(too_open, until=lambda found: found == {})  # the node's first look around uses a folder that goes again
 

@@ -13,10 +13,11 @@ _SOURCES: Final = Path(__file__).parent / "programs"
 
 
 def make(folder: Path) -> None:
-    """Write the programs, for whoever may enter the folders above. Blocks. Raises OSError."""
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    """Write the programs, for the user of `up` alone, as everything in its data directory. Blocks. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
     for name in PROGRAMS:
         command = shlex.join([sys.executable, "-I", "-S", str(_SOURCES / f"{name}.py")])
         file = folder / name
         file.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
-        file.chmod(0o755)
+        file.chmod(0o700)
