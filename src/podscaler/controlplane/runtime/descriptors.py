@@ -9,12 +9,46 @@ Invariant: a descriptor is registered with the event loop only while somebody wa
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 READ_BYTES: Final = 32 * 1024
 _END_OF_TERMINAL: Final = errno.EIO
 """What reading the master side says once nobody has the terminal open any more."""
+
+
+class _Readiness:
+    """Waiting, by one at a time, until a descriptor can be read or written.
+
+    Args:
+        watch, unwatch: of the event loop, for the one or the other.
+    """
+
+    def __init__(
+        self, descriptor: int, watch: Callable[[int, Callable[[], None]], object], unwatch: Callable[[int], object]
+    ) -> None:
+        self._descriptor = descriptor
+        self._watch = watch
+        self._unwatch = unwatch
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._watch(self._descriptor, self.wake)
+        try:
+            await self._waiter
+        finally:
+            if self._waiter is not None:
+                self._unwatch(self._descriptor)
+                self._waiter = None
+
+    def wake(self) -> None:
+        """Who waits goes on, ready or not."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            self._unwatch(self._descriptor)
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class DescriptorReader:
@@ -26,8 +60,8 @@ class DescriptorReader:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
+        loop = asyncio.get_running_loop()
+        self._readiness = _Readiness(descriptor, loop.add_reader, loop.remove_reader)
         self._is_last = False
         self._is_closed = False
         os.set_blocking(descriptor, False)
@@ -35,13 +69,13 @@ class DescriptorReader:
     def finish(self) -> None:
         """No more is expected: what is there now is still read, then the stream ends."""
         self._is_last = True
-        self._wake()
+        self._readiness.wake()
 
     def close(self) -> None:
         """Let go of the descriptor; who waits is told the end."""
         if not self._is_closed:
             self._is_closed = True
-            self._wake()
+            self._readiness.wake()
             os.close(self._descriptor)
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -52,7 +86,7 @@ class DescriptorReader:
             except BlockingIOError:
                 if self._is_last:
                     return
-                await self._readable()
+                await self._readiness.wait()
                 continue
             except OSError as error:
                 if error.errno == _END_OF_TERMINAL:
@@ -61,23 +95,6 @@ class DescriptorReader:
             if not data:
                 return
             yield data
-
-    async def _readable(self) -> None:
-        self._waiter = self._loop.create_future()
-        self._loop.add_reader(self._descriptor, self._wake)
-        try:
-            await self._waiter
-        finally:
-            if self._waiter is not None:
-                self._loop.remove_reader(self._descriptor)
-                self._waiter = None
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            self._loop.remove_reader(self._descriptor)
-            if not waiter.done():
-                waiter.set_result(None)
 
 
 class DescriptorWriter:
@@ -89,8 +106,8 @@ class DescriptorWriter:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
+        loop = asyncio.get_running_loop()
+        self._readiness = _Readiness(descriptor, loop.add_writer, loop.remove_writer)
         self._turn = asyncio.Lock()
         self._is_closed = False
         os.set_blocking(descriptor, False)
@@ -108,7 +125,7 @@ class DescriptorWriter:
                 try:
                     rest = rest[os.write(self._descriptor, rest) :]
                 except BlockingIOError:
-                    await self._writable()
+                    await self._readiness.wait()
                 except OSError:  # EPIPE, or EIO of a terminal: its reader has gone
                     self.close()
 
@@ -116,22 +133,5 @@ class DescriptorWriter:
         """Let go of the descriptor; a write that waits ends."""
         if not self._is_closed:
             self._is_closed = True
-            self._wake()
+            self._readiness.wake()
             os.close(self._descriptor)
-
-    async def _writable(self) -> None:
-        self._waiter = self._loop.create_future()
-        self._loop.add_writer(self._descriptor, self._wake)
-        try:
-            await self._waiter
-        finally:
-            if self._waiter is not None:
-                self._loop.remove_writer(self._descriptor)
-                self._waiter = None
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            self._loop.remove_writer(self._descriptor)
-            if not waiter.done():
-                waiter.set_result(None)
