@@ -168,7 +168,7 @@ def test_exec_on_a_terminal(up: Up, sleeper: str) -> None:
 
 def test_command_dies_with_its_client(up: Up, sleeper: str) -> None:
     """When the client is killed the command's whole process group is."""
-    mark = "31337"
+    mark = str(100_000 + os.getpid())  # others may run the same test on this machine
     command = [
         up_process.KUBECTL or "",
         f"--kubeconfig={up.kubeconfig}",
