@@ -103,3 +103,13 @@ def test_the_last_block_is_tried_first(tmp_path: Path) -> None:
     other = addresses.claim_block(remember=remember)
     assert remember.read_text() == f"{other.number}\n"
     other.close()
+
+
+def test_a_block_that_is_let_go_is_rarely_the_next_to_be_taken(tmp_path: Path) -> None:
+    """Between the end of an `up` and its next start, others that start look elsewhere first."""
+    taken = set()
+    for index in range(20):
+        block = addresses.claim_block(remember=tmp_path / f"block-{index}")
+        taken.add(block.number)
+        block.close()
+    assert len(taken) > 10

@@ -10,6 +10,8 @@ Invariants:
 2. An address is given out again as late as possible: a stale client of a dead pod should meet nobody, not a stranger.
 3. Where the machine has only 127.0.0.1 (macOS without aliases), every pod and service gets that one address and
    `is_shared` says so; pods then need ports of their own.
+4. Whoever remembers a block begins to look at a place of its own, not at the first free one: the block of an `up` that
+   is being started again would else be the next that another takes.
 """
 
 import contextlib
@@ -19,6 +21,7 @@ import os
 import socket
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Final
@@ -157,13 +160,14 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
 
     Args:
         remember: a file with the number of the last block; that one is tried first and the outcome is written there.
+            Without a number in it, the search begins where the file's path says.
 
     Raises UsageError when all blocks are taken or the file cannot be written.
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
     last = _remembered(remember)
-    for number in _candidates(last):
+    for number in _candidates(last, first=_first(remember)):
         claim = _claim(number)
         if claim is not None:
             block = AddressBlock(number, claim=claim)
@@ -182,10 +186,17 @@ def _place(address: str) -> int | None:
     return int.from_bytes(octets[2:], "big") if octets[0] == 127 else None
 
 
-def _candidates(last: int | None) -> Iterable[int]:
+def _candidates(last: int | None, *, first: int) -> Iterable[int]:
+    """All numbers: the last one, then from the place `first` on, then those before it."""
     if last is not None:
         yield last
-    yield from (number for number in BLOCK_NUMBERS if number != last)
+    ordered = [*BLOCK_NUMBERS[first:], *BLOCK_NUMBERS[:first]]
+    yield from (number for number in ordered if number != last)
+
+
+def _first(remember: Path | None) -> int:
+    """Where in BLOCK_NUMBERS to begin: rarely the same place for two files."""
+    return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS) if remember is not None else 0
 
 
 def _remember(path: Path, block: AddressBlock) -> None:
