@@ -106,7 +106,7 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
                 values["gates"] = _gates(value)
             elif flag == "algorithm":
                 values["algorithm"] = parse_algorithm(str(value))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"flag {flag}: {error}") from None
     return Settings(**values)
 

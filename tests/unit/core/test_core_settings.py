@@ -55,6 +55,11 @@ def test_gates_as_a_map() -> None:
             "1.37.0",
             "flag horizontal-pod-autoscaler-tolerance: could not convert string to float: 'much'",
         ),
+        (
+            {"horizontal-pod-autoscaler-tolerance": 10**400},
+            "1.37.0",
+            "flag horizontal-pod-autoscaler-tolerance: int too large to convert to float",
+        ),
         ({"feature-gates": "HPAScaleToZero=maybe"}, "1.37", "flag feature-gates: 'maybe' is neither true nor false"),
     ],
 )
