@@ -3,7 +3,8 @@
 Called by the command line for the documents of files, and for the objects of a cluster's lists.
 
 Source: spec/api.md 2 (validation) and 2.9 (decoding).
-Differs: of objects of a cluster nothing is validated again, since the server has accepted them.
+Differs: of objects of a cluster nothing is validated again, since the server has accepted them; but a PodAutoscaler is,
+because its controller refuses what servers without CEL accept.
 """
 
 from collections.abc import Iterator
@@ -12,15 +13,23 @@ from functools import cache
 from typing import Any
 
 from podscaler.api import catalog, conversion, decoding, json_text
+from podscaler.api.field import FieldError
 from podscaler.api.json_text import DecodeError
 from podscaler.api.kinds import hpa_removed, metadata, semantics
 from podscaler.api.resources import Object, Resource, Version
+from podscaler.lint import pod_autoscalers
 from podscaler.lint.items import Fault, Item, Origin, mapping, text
 
 DEFAULT_NAMESPACE = "default"
 _GENERATED = "generated"
 _UID = "00000000-0000-0000-0000-000000000000"
-_AUTOSCALER_GROUPS = frozenset({"autoscaling", "extensions"})
+_AUTOSCALERS = frozenset(
+    {
+        ("autoscaling", conversion.KIND),
+        ("extensions", conversion.KIND),
+        (pod_autoscalers.GROUP, pod_autoscalers.KIND),
+    }
+)
 _UNNAMESPACED = frozenset(
     {
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
@@ -83,15 +92,23 @@ def _item(value: Object, origin: Origin, namespace: str) -> Item:
         {},
         origin,
     )
-    if known is None:
-        plain = json_text.plain(value)
-        return replace(item, given=plain, obj=plain, faults=_faults_of_version(api_version, kind))
-    return _decoded(item, value, *known)
+    try:
+        if (api_version, kind) == (pod_autoscalers.API_VERSION, pod_autoscalers.KIND):
+            return _pod_autoscaler(item, value)
+        return _unknown(item, value) if known is None else _decoded(item, value, *known)
+    except DecodeError as error:
+        return replace(item, faults=(Fault("", str(error)),))
+
+
+def _unknown(item: Item, value: Object) -> Item:
+    """An item of a kind that there is no record of, as it stands. Raises DecodeError for numbers beyond a float64."""
+    plain = json_text.plain(value)
+    return replace(item, given=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
 
 
 def _faults_of_version(api_version: str, kind: str) -> tuple[Fault, ...]:
     """What is wrong with an autoscaler of a version that there never was; nothing with what is of other kinds."""
-    if kind != conversion.KIND or api_version.rpartition("/")[0] not in _AUTOSCALER_GROUPS:
+    if (api_version.rpartition("/")[0], kind) not in _AUTOSCALERS:
         return ()
     return (Fault("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
 
@@ -118,13 +135,11 @@ def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
 
 
 def _decoded(item: Item, value: Object, resource: Resource, version: Version) -> Item:
-    try:
-        decoded = decoding.decode_value(value, version.message)
-        stored = semantics.copied(decoded.obj)
-        version.default(stored)
-        stored = version.to_storage(stored)
-    except DecodeError as error:
-        return replace(item, faults=(Fault("", str(error)),))
+    """An item of a kind that is known. Raises DecodeError for what the server could not read."""
+    decoded = decoding.decode_value(value, version.message)
+    stored = semantics.copied(decoded.obj)
+    version.default(stored)
+    stored = version.to_storage(stored)
     if resource.kind == conversion.KIND:
         stored = conversion.VERSIONS[conversion.STORED].from_storage(stored)
     found = replace(item, given=decoded.obj, obj=stored)
@@ -133,13 +148,34 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     return replace(found, faults=(*(Fault("", each) for each in decoded.problems), *_refusals(resource, stored)))
 
 
+def _pod_autoscaler(item: Item, value: Object) -> Item:
+    """One whose spec is judged as a HorizontalPodAutoscaler's, where its definition has nothing against it.
+
+    Raises DecodeError for what neither can read.
+    """
+    record = pod_autoscalers.record()
+    decoded = pod_autoscalers.decoded(value)
+    said: tuple[Fault, ...] = ()
+    if not item.origin.is_live:
+        said = tuple(Fault("", each) for each in decoded.problems)
+        if refused := tuple(pod_autoscalers.refused(_errors(record, decoded.stored))):
+            return replace(item, given=decoded.given, faults=said + refused)
+    autoscaler = pod_autoscalers.in_v2(decoded.stored)
+    faults = (*said, *pod_autoscalers.refused_by_controller(autoscaler))
+    return replace(item, given=decoded.given, obj=autoscaler, faults=faults)
+
+
 def _refusals(resource: Resource, stored: Object) -> Iterator[Fault]:
+    for error in dict.fromkeys(_errors(resource, stored)):
+        yield Fault(error.field, error.text)
+
+
+def _errors(resource: Resource, stored: Object) -> list[FieldError]:
+    """What the API server would refuse in a new object, in its order."""
     named = semantics.copied(stored)
     meta = named.setdefault("metadata", {})
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = _GENERATED
     meta.setdefault("uid", _UID)
     resource.strategy.prepare_create(named)
-    errors = metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)
-    for error in dict.fromkeys(errors):
-        yield Fault(error.field, error.text)
+    return metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)

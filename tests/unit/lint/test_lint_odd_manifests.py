@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from podscaler.api.json_text import Number
 from podscaler.lint import reading
 from podscaler.lint.items import Fault, Origin
 
@@ -37,6 +38,11 @@ POD = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
             },
             (Fault("apiVersion", 'no kind "HorizontalPodAutoscaler" is registered for version "autoscaling/v3"'),),
             id="an autoscaler of a version that there never was",
+        ),
+        pytest.param(
+            {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": Number("1e400")},
+            (Fault("", "json: cannot unmarshal number 1e400 into Go value of type float64"),),
+            id="a number that no float64 holds in an object of a kind that is not known",
         ),
     ],
 )
