@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from podscaler.api import catalog
+from podscaler.api import catalog, pod_autoscaler
 from podscaler.clock import SystemClock
 from podscaler.controller.loop import Controller
 from podscaler.controller.settings import Settings
@@ -123,6 +123,11 @@ class ApiServerWorld:
     async def create_system_namespace(self) -> None:
         """Where leases and histories are kept."""
         await self.opened.registry.create("namespaces", {"metadata": {"name": "kube-system"}})
+
+    async def define_pod_autoscalers(self) -> None:
+        """The server serves them from now on."""
+        await self.opened.registry.create("customresourcedefinitions.apiextensions.k8s.io", pod_autoscaler.definition())
+        await eventually(lambda: ("podscaler.dev", "v1alpha1") in self.server.group_versions)
 
     async def create_web(self, *, pods: int = 1) -> None:
         """The deployment with pods that are ready, and its autoscaler."""

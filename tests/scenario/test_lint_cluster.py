@@ -21,6 +21,7 @@ from podscaler.lint import linter, reading
 from podscaler.lint.items import Item, Origin
 
 HPAS = "horizontalpodautoscalers.autoscaling"
+PAS = "podautoscalers.podscaler.dev"
 
 
 @pytest.fixture
@@ -65,6 +66,20 @@ async def test_a_broken_cluster(world: ApiServerWorld) -> None:
         spec["scaleTargetRef"].update(target)
         await world.opened.registry.create(HPAS, named(name, spec=spec) | {"apiVersion": "autoscaling/v2"})
     assert sorted(rules(await seen(world))) == ["PSL002", "PSL003", "PSL008", "PSL008"]
+
+
+async def test_pod_autoscalers_of_a_cluster(world: ApiServerWorld) -> None:
+    """They are looked at where the cluster has them, and beside HorizontalPodAutoscalers."""
+    registry = world.opened.registry
+    await world.define_pod_autoscalers()
+    for name, spec in (("web", SPEC), ("lost", SPEC | {"scaleTargetRef": SPEC["scaleTargetRef"] | {"name": "lost"}})):
+        await registry.create(PAS, named(name, spec=spec) | {"apiVersion": "podscaler.dev/v1alpha1"})
+    look = await seen(world, "default")
+    assert (sorted(rules(look)), look.notes) == (["PSL003", "PSL008", "PSL008"], [])
+    assert {item.shown for item in look.items if item.kind == "PodAutoscaler"} == {
+        "PodAutoscaler default/lost",
+        "PodAutoscaler default/web",
+    }
 
 
 async def test_files_within_a_cluster(world: ApiServerWorld) -> None:

@@ -1,7 +1,7 @@
 """The objects of a cluster that rules look at, and what the cluster serves. Writes nothing.
 
 Called by `podscaler.cli.lint`. Collections are listed page by page, each once: autoscalers, the kinds of their targets,
-quotas, limit ranges, and the autoscalers of other makers where the cluster has them.
+quotas, limit ranges, and PodAutoscalers and the autoscalers of other makers where the cluster has them.
 
 Invariant: what may not be read is said in `Look.notes`, and is not known to the rules; it is never taken for empty.
 """
@@ -24,14 +24,18 @@ from podscaler.kube.transport import TransportError
 from podscaler.kube.watch import PAGE_OBJECTS
 from podscaler.lint import reading
 from podscaler.lint.items import Item, Origin
-from podscaler.lint.material import AUTOSCALER, Cluster, Material
+from podscaler.lint.material import AUTOSCALER, POD_AUTOSCALER, Cluster, Material
 from podscaler.lint.rules import served
 
 Kind = tuple[str, str]
 """A group, and a kind as it is written."""
 
 _SURROUNDINGS: Sequence[Kind] = (("", "ResourceQuota"), ("", "LimitRange"))
-_OPTIONAL: Sequence[Kind] = (("autoscaling.k8s.io", "VerticalPodAutoscaler"), ("keda.sh", "ScaledObject"))
+_OPTIONAL: Sequence[Kind] = (
+    POD_AUTOSCALER,
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"),
+    ("keda.sh", "ScaledObject"),
+)
 
 
 class _PageMeta(msgspec.Struct, frozen=True):

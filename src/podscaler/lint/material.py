@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from podscaler.api.resources import Object
+from podscaler.lint import pod_autoscalers
 from podscaler.lint.items import Item, Key, group_of
 
 AUTOSCALER = "HorizontalPodAutoscaler"
 GROUPS = ("autoscaling", "extensions")
+POD_AUTOSCALER = (pod_autoscalers.GROUP, pod_autoscalers.KIND)
 _SOURCES = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
@@ -59,7 +61,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler that the API server would accept.
+    """An autoscaler of either kind that the API server would accept.
 
     Attributes:
         item: the object.
@@ -167,5 +169,5 @@ def _metrics(written: Iterable[Object]) -> Iterable[Metric]:
 
 
 def is_autoscaler(item: Item) -> bool:
-    """Whether the object is a HorizontalPodAutoscaler, of whatever version."""
-    return item.kind == AUTOSCALER and item.group in GROUPS
+    """Whether the object is a HorizontalPodAutoscaler or a PodAutoscaler, of whatever version."""
+    return (item.kind == AUTOSCALER and item.group in GROUPS) or (item.group, item.kind) == POD_AUTOSCALER

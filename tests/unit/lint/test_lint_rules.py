@@ -289,3 +289,25 @@ def test_a_fault_is_found_and_nothing_else(objects: list[Object], expected: list
 def test_nothing_is_found_where_nothing_is_wrong(objects: list[Object]) -> None:
     """The nearest manifest without the fault gives no finding at all."""
     assert short(*objects) == []
+
+
+def as_pod_autoscalers(objects: list[Object]) -> list[Object]:
+    """The same, each autoscaler of autoscaling/v2 as a PodAutoscaler."""
+    ours = {"apiVersion": "podscaler.dev/v1alpha1", "kind": "PodAutoscaler"}
+    return [each | ours if each["apiVersion"] == "autoscaling/v2" else each for each in objects]
+
+
+@pytest.mark.parametrize(("objects", "expected"), FAILING.values(), ids=FAILING)
+def test_a_pod_autoscaler_has_the_same_faults(objects: list[Object], expected: list[Short]) -> None:
+    """Every rule about a HorizontalPodAutoscaler is one about a PodAutoscaler."""
+    changed = as_pod_autoscalers(objects)
+    kind = changed[0]["kind"]
+    assert short(*changed) == [
+        (rule, subject.replace("HorizontalPodAutoscaler", kind), field) for rule, subject, field in expected
+    ]
+
+
+@pytest.mark.parametrize("objects", PASSING.values(), ids=PASSING)
+def test_a_pod_autoscaler_without_a_fault(objects: list[Object]) -> None:
+    """What is right for a HorizontalPodAutoscaler is right for a PodAutoscaler."""
+    assert short(*as_pod_autoscalers(objects)) == []

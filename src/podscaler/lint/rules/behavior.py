@@ -6,6 +6,7 @@ Source: spec/decision.md 9; the defaults of a behavior are spec/api.md 1.
 from collections.abc import Iterator
 
 from podscaler.api.resources import Object
+from podscaler.lint import pod_autoscalers
 from podscaler.lint.findings import Found, Rule, Severity
 from podscaler.lint.items import mapping
 from podscaler.lint.material import Autoscaler, Material
@@ -17,7 +18,7 @@ LONG_WINDOW_S = 900
 """Load that has to last longer than this before anything is scaled up has usually gone by then."""
 
 DIRECTIONS = ("scaleUp", "scaleDown")
-_WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2"})
+_WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autoscalers.API_VERSION})
 
 
 def _without_effect(material: Material) -> Iterator[Found]:

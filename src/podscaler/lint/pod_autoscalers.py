@@ -1,0 +1,69 @@
+"""What the API server and the controller make of a PodAutoscaler (podscaler.dev/v1alpha1).
+
+Called by `reading`. Such an object is read by its definition, and by the rules of a HorizontalPodAutoscaler, whose spec
+it has: the definition holds them as CEL, which not every server evaluates, and its controller refuses what breaks them.
+
+Source: `podscaler crd`; spec/api.md 2.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from podscaler.api import decoding, pod_autoscaler
+from podscaler.api.custom import records
+from podscaler.api.field import FieldError
+from podscaler.api.kinds import hpa, hpa_validation, semantics
+from podscaler.api.resources import Object, Resource
+from podscaler.lint.items import Fault
+
+GROUP = pod_autoscaler.GROUP
+KIND = pod_autoscaler.KIND
+API_VERSION = f"{GROUP}/{pod_autoscaler.VERSION}"
+_NO_FIELD = "<nil>"
+"""How API servers name the place of a fault that repeats another one in other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One that was read by its definition: as written, with the definition's defaults, and what is odd about it."""
+
+    given: Object
+    stored: Object
+    problems: tuple[str, ...]
+
+
+@cache
+def record() -> Resource:
+    """As an API server serves it that has the definition."""
+    return records.of(pod_autoscaler.definition()).stored
+
+
+def decoded(value: Object) -> Decoded:
+    """As an API server reads it that has the definition. Raises DecodeError."""
+    version = record().versions[0]
+    assert version.decode is not None, "the schema of a custom resource is its definition's"
+    found = version.decode(value)
+    stored = semantics.copied(found.obj)
+    version.default(stored)
+    return Decoded(found.obj, stored, tuple(found.problems))
+
+
+def in_v2(stored: Object) -> Object:
+    """As an autoscaler of autoscaling/v2, quantities as texts. Raises DecodeError where it cannot be read as one."""
+    return hpa.complete(decoding.decode_value(stored, "autoscaling/v2.HorizontalPodAutoscaler").obj)
+
+
+def refused(found: Iterable[FieldError]) -> Iterator[Fault]:
+    """What a server says by the definition, each field once: a wrong quantity is refused in four ways at a time."""
+    seen: set[str] = set()
+    for error in found:
+        if error.field != _NO_FIELD and error.field not in seen:
+            seen.add(error.field)
+            yield Fault(error.field, error.text)
+
+
+def refused_by_controller(autoscaler: Object) -> Iterator[Fault]:
+    """What is wrong with the spec of an autoscaler of autoscaling/v2."""
+    for error in hpa_validation.faults(autoscaler, None):
+        yield Fault(error.field, error.text)

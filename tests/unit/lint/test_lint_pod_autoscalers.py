@@ -1,0 +1,89 @@
+"""PodAutoscalers are judged by their definition and by the rules of HorizontalPodAutoscalers."""
+
+from typing import Any
+
+import pytest
+from lint_manifests import Object, cpu, deployment, hpa, short
+
+from podscaler.lint import reading
+from podscaler.lint.items import Fault, Origin
+
+OURS = {"apiVersion": "podscaler.dev/v1alpha1", "kind": "PodAutoscaler"}
+TOO_FEW = Fault("spec.maxReplicas", "Invalid value: 1: must be greater than or equal to `minReplicas`")
+
+
+def faults(value: Any, *, is_live: bool = False) -> tuple[Fault, ...]:
+    """Why the object would be refused."""
+    (item,) = reading.items(value, Origin() if is_live else Origin("f.yaml"))
+    return item.faults
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (hpa(foo=1) | OURS, (Fault("", 'unknown field "spec.foo"'),)),
+        (
+            hpa(maxReplicas="2") | OURS,
+            (
+                Fault(
+                    "spec.maxReplicas",
+                    'Invalid value: "string": spec.maxReplicas in body must be of type integer: "string"',
+                ),
+            ),
+        ),
+        (
+            hpa(metrics=[cpu(type="AverageValue", averageValue=1.5)]) | OURS,
+            (
+                Fault(
+                    "spec.metrics[0].resource.target.averageValue",
+                    'Invalid value: "number": spec.metrics[0].resource.target.averageValue in body must be of type '
+                    'integer,string: "number"',
+                ),
+            ),
+        ),
+        (
+            hpa(metrics=[cpu()] * 101) | OURS,
+            (Fault("spec.metrics", "Too many: 101: must have at most 100 items"),),
+        ),
+        (hpa(maxReplicas=1) | OURS, (TOO_FEW,)),
+        (
+            hpa() | OURS | {"apiVersion": "podscaler.dev/v1"},
+            (Fault("apiVersion", 'no kind "PodAutoscaler" is registered for version "podscaler.dev/v1"'),),
+        ),
+        (hpa() | {"apiVersion": "example.com/v1", "kind": "PodAutoscaler"}, ()),
+    ],
+    ids=[
+        "an unknown field",
+        "a wrong type",
+        "a quantity that its definition does not take",
+        "more metrics than its definition takes",
+        "what servers refuse by CEL",
+        "a version that there never was",
+        "somebody else's kind of that name",
+    ],
+)
+def test_what_is_refused(value: Object, expected: tuple[Fault, ...]) -> None:
+    """First what the definition says; where that has nothing against it, what the controller would refuse."""
+    assert faults(value) == expected
+
+
+def test_what_a_server_without_cel_has_stored() -> None:
+    """The controller refuses it, so it is a fault in a cluster too; what the server has dropped is not."""
+    assert faults(hpa(maxReplicas=1) | OURS, is_live=True) == (TOO_FEW,)
+    assert faults(hpa(foo=1) | OURS, is_live=True) == ()
+
+
+def test_both_kinds_on_one_target() -> None:
+    """A PodAutoscaler and a HorizontalPodAutoscaler of one target are two autoscalers."""
+    field = "spec.scaleTargetRef"
+    assert short(hpa(), hpa() | OURS, deployment()) == [
+        ("PSL008", "HorizontalPodAutoscaler shop/web", field),
+        ("PSL008", "PodAutoscaler shop/web", field),
+    ]
+
+
+def test_a_list_of_them() -> None:
+    """The elements of a PodAutoscalerList need not say what they are."""
+    whole = {"apiVersion": OURS["apiVersion"], "kind": "PodAutoscalerList", "items": [{"metadata": {"name": "a"}}]}
+    (item,) = reading.items(whole, Origin("f.yaml"))
+    assert (item.shown, [fault.field for fault in item.faults]) == ("PodAutoscaler default/a", ["spec"])
