@@ -56,7 +56,7 @@ def _field_value(value: Any, field: Field) -> Any:
     if field.repeated:
         return [_element(item, field.type) for item in value]
     if field.map:
-        return {text(key): _element(value[key], field.type) for key in value}
+        return {text(entry.f1): _element(entry.f2, field.type) for entry in value}
     return _element(value, field.type)
 
 
@@ -99,8 +99,7 @@ def _set(proto: Any, name: str, value: Any, field: Field) -> None:
         for item in value:
             _fill(part.add(), item, field.type)
     elif field.map:
-        for key, item in value.items():
-            _set_entry(part, key, item, field)
+        _set_entries(part, value, field)
     elif field.is_scalar:
         setattr(proto, name, _scalar(value, field.type))
     else:
@@ -108,11 +107,15 @@ def _set(proto: Any, name: str, value: Any, field: Field) -> None:
         _fill(part, value, field.type)
 
 
-def _set_entry(part: Any, key: str, item: Any, field: Field) -> None:
-    if field.is_scalar:
-        part[key] = _scalar(item, field.type)
-    else:
-        _fill(part[key], item, field.type)
+def _set_entries(part: Any, value: dict[str, Any], field: Field) -> None:
+    """The entries of a map, in the order of their keys, as Go writes them."""
+    for key in sorted(value):
+        if field.is_scalar:
+            part.add(f1=key, f2=_scalar(value[key], field.type))
+        else:
+            item = part.add(f1=key).f2
+            item.SetInParent()
+            _fill(item, value[key], field.type)
 
 
 def _scalar(value: Any, kind: str) -> Any:

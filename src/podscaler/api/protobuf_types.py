@@ -4,7 +4,8 @@ Called by protobuf (the bodies) only; importing this module imports google.proto
 
 Theory of operation: one proto2 file for each Go package, added to a pool of our own after the files it refers to (Go
 packages have no import cycles). Fields are named by their numbers (`f1`), which are all that the wire knows: JSON names
-such as `$ref` are no identifiers. Nothing of the wire format is ours.
+such as `$ref` are no identifiers. Nothing of the wire format is ours. A map is described as what it is on the wire, a
+list of entries (`f1` the key, `f2` the value): the library's own maps cannot be read where a key is not valid UTF-8.
 
 Source: the field numbers of the schema.
 """
@@ -74,9 +75,8 @@ def _describe_field(out: descriptor_pb2.DescriptorProto, field: Field, entry_nam
     described.label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
     if field.map:
         entry = out.nested_type.add(name=f"E{field.number}")
-        entry.options.map_entry = True
-        entry.field.add(name="key", number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
-        _set_type(entry.field.add(name="value", number=2, label=_FIELD.LABEL_OPTIONAL), field.type)
+        entry.field.add(name=field_name(1), number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+        _set_type(entry.field.add(name=field_name(2), number=2, label=_FIELD.LABEL_OPTIONAL), field.type)
         described.type, described.type_name = _FIELD.TYPE_MESSAGE, f".{entry_name}"
     else:
         _set_type(described, field.type)

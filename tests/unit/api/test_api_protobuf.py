@@ -70,6 +70,28 @@ def test_text_that_is_not_utf8_is_replaced():
     assert protobuf.decode(body.replace(b"ab__", b"ab\xff\xfe")).obj["metadata"] == {"name": "ab\ufffd\ufffd"}
 
 
+@pytest.mark.parametrize(
+    ("part", "decoded"),
+    [
+        pytest.param({"nodeSelector": {"ab__": "c", "d": "e"}}, {"ab\ufffd\ufffd": "c", "d": "e"}, id="of texts"),
+        pytest.param({"overhead": {"ab__": "1", "d": "2"}}, {"ab\ufffd\ufffd": "1", "d": "2"}, id="of messages"),
+    ],
+)
+def test_keys_that_are_not_utf8_are_replaced(part, decoded):
+    """The keys of maps too, whatever their values are."""
+    body = protobuf.encode({"kind": "Pod", "apiVersion": "v1", "spec": part}, "core/v1.Pod")
+    [found] = protobuf.decode(body.replace(b"ab__", b"ab\xff\xfe")).obj["spec"].values()
+    assert found == decoded
+
+
+def test_of_a_repeated_key_the_last_entry_counts():
+    """As everywhere where protobuf has maps."""
+    body = protobuf.encode(
+        {"kind": "Pod", "apiVersion": "v1", "metadata": {"labels": {"a": "1", "b": "2"}}}, "core/v1.Pod"
+    )
+    assert protobuf.decode(body.replace(b"\x01b\x12\x012", b"\x01a\x12\x012")).obj["metadata"] == {"labels": {"a": "2"}}
+
+
 def test_importing_costs_nothing():
     """google.protobuf is loaded with the first body, not at start-up."""
     code = "import sys, podscaler.api.protobuf; sys.exit('google.protobuf' in sys.modules)"
