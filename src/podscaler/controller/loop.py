@@ -8,8 +8,9 @@
    that they do not come all at once ever after.
 2. One autoscaler is never looked at twice at the same time, whatever the number of turns.
 3. Nothing that goes wrong with one autoscaler affects another, and no failure of the API server ends the controller.
-4. What is remembered of an autoscaler is dropped when its next turn finds it gone.
-5. Only what the Share has is looked at, and nothing is written by a tenure that is over.
+4. A turn that came to nothing because the API server did not answer is taken again early (`early_turns`).
+5. What is remembered of an autoscaler is dropped when its next turn finds it gone.
+6. Only what the Share has is looked at, and nothing is written by a tenure that is over.
 
 Source: controller.md 1 to 3.
 """
@@ -256,14 +257,24 @@ class Controller:
             await self._clock.sleep(RESTART_DELAY_S)
             return
         if is_there:
-            self._queue.add_next(key, self._settings.sync_period_s)
+            self._queue_next(key)
+
+    def _queue_next(self, key: Key) -> None:
+        """Have the next turn of an autoscaler come when it is due, or early."""
+        period_s = self._settings.sync_period_s
+        self._queue.add_next(key, period_s)
+        early_s = self._memory.early.delay_s(key, period_s)
+        if early_s is not None:
+            self._queue.add_after(key, early_s)
 
     async def _process(self, key: Key) -> bool:
         """Look at one autoscaler; whether it (still) exists, so that it has to be looked at again."""
+        self._memory.early.begin(key)
         if self._settings.gates.enabled(gates.STALE_CONTROLLER_CONSISTENCY):
             lag = self._memory.versions.find_lag(key, self._autoscalers.version(key))
             if lag is not None:
                 self.telemetry.stale_skip()
+                self._memory.early.miss(key)
                 log.info("%s %s/%s is skipped: %s", _word(key), *object_key(key), lag)
                 return True
         autoscaler = self._autoscalers.find(key)

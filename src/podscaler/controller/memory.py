@@ -8,6 +8,7 @@ The loop registers and forgets autoscalers; the reconciler reads and changes wha
 * registrations and selectors: from the watch's addition until its deletion.
 * the last error, to log it once: as the history.
 * status versions: see `podscaler.controller.consistency`.
+* turns that came to nothing: see `podscaler.controller.early_turns`.
 
 Source: controller.md 1.
 """
@@ -16,6 +17,7 @@ import zlib
 
 from podscaler.api.selectors import Selector
 from podscaler.controller.consistency import ConsistencyStore
+from podscaler.controller.early_turns import EarlyTurns
 from podscaler.controller.history_record import Found
 from podscaler.core import history, lasting_history
 from podscaler.core.history import History, Recommendation
@@ -40,6 +42,7 @@ class Memory:
         self._waiting: set[Key] = set()
         self._errors: dict[Key, str] = {}
         self.versions = ConsistencyStore()
+        self.early = EarlyTurns()
 
     def register(self, key: Key) -> bool:
         """The autoscaler is there; whether that is news."""
@@ -189,6 +192,7 @@ class Memory:
         self._left_with.pop(key, None)
         self._errors.pop(key, None)
         self.versions.forget(key)
+        self.early.forget(key)
 
     def lay_down(self, key: Key) -> None:
         """Another process looks after the autoscaler from now on: only that it is there is remembered."""

@@ -157,6 +157,7 @@ class Reconciler:
         written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:
+            self._note(autoscaler.key, written.refusals[-1])
             return settle.refused(draft, now_ns, written.refusals[-1].message), written.refusals
         log.info(
             "%s: rescaled from %d to %d: %s",
@@ -191,10 +192,16 @@ class Reconciler:
         try:
             version = await self._around.writer.write_status(autoscaler, decision.status)
         except StatusError as error:
+            self._note(key, error)
             return error
         self._memory.versions.wrote(key, autoscaler.metadata.uid, version)
         self._memory.keep_report(key, self._around.clock.monotonic_s(), self._status_period_s)
         return None
+
+    def _note(self, key: Key, refusal: StatusError) -> None:
+        """A write of this turn failed: without an answer, another turn may come soon."""
+        if refusal.code == 0:
+            self._memory.early.miss(key)
 
     def _can_wait(self, key: Key, autoscaler: Autoscaler, decision: Decision) -> bool:
         """Whether the status has nothing new but values of metrics, and was written less than `--status-period` ago."""

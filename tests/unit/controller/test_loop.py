@@ -182,7 +182,7 @@ async def test_a_bug_in_one_sync_is_survived(
 
 
 async def test_a_cache_behind_our_own_write_is_not_used(world: AutoscalerWorld) -> None:
-    """Until the watch has brought our last status write back, the autoscaler is skipped for a whole period."""
+    """Until the watch has brought our last status write back, the autoscaler is skipped; it is looked at soon after."""
     world.add_web()
     collection = world.cluster.collections[HPAS]
     await world.start()
@@ -195,8 +195,24 @@ async def test_a_cache_behind_our_own_write_is_not_used(world: AutoscalerWorld) 
     looks = world.looks()
     collection.watchers = watchers
     collection.announce("MODIFIED", world.web)
-    await world.advance(15)
+    await world.advance(1)
     assert (skips, looks, world.looks()) == (1, 2, 3)
+
+
+async def test_a_status_that_met_no_answer_is_written_soon(world: AutoscalerWorld) -> None:
+    """A broken connection does not cost a period: the turn is taken again after 1 s, 2 s, 4 s and 8 s."""
+    world.add_web()
+    await world.start()
+    world.cluster.usage["shop", "web-0"] = "510m"
+    world.cluster.interfere("PUT", WEB_STATUS, *[REFUSED] * 2)
+    await world.advance(15)
+    before = world.looks()
+    await world.advance(1)
+    again = world.looks()
+    await world.advance(2)
+    (metric,) = world.web["status"]["currentMetrics"]
+    assert (before, again, world.looks()) == (2, 3, 4)
+    assert metric["resource"]["current"]["averageValue"] == "510m"
 
 
 async def test_without_the_consistency_gate() -> None:
