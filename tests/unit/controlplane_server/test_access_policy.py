@@ -10,6 +10,7 @@ import pytest
 from policies import GROUP, binding, index, role, rule
 from server_under_test import VIEWER_TOKEN, Running, running_server
 
+from podscaler.controlplane import entries
 from podscaler.controlplane.access import aggregation, bootstrap, policy_rules
 from podscaler.controlplane.access.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.access.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
@@ -188,3 +189,11 @@ def test_rules_of_a_user() -> None:
         ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
         ['clusterrole.rbac.authorization.k8s.io "gone" not found'],
     )
+
+
+def test_a_subject_that_a_binding_names_twice() -> None:
+    """It is bound once, and no longer bound once the binding is gone."""
+    policy = index(role("r", rule("get", "pods")), made := binding("one", "ClusterRole/r", "User eve", "User eve"))
+    before = list(policy.grants(User("eve"), ""))
+    policy.remove(entries.from_object(CLUSTER_ROLE_BINDINGS, made, 1))
+    assert ([each.role for each in before], list(policy.grants(User("eve"), ""))) == ([("", "r")], [])

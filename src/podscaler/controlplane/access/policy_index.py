@@ -103,7 +103,7 @@ class PolicyIndex:
         binding = entry.decode()
         reference = binding.get("roleRef") or {}
         role = (entry.namespace if reference.get("kind") == "Role" else "", reference.get("name", ""))
-        places = []
+        places: dict[tuple[str, Subject], None] = {}
         for subject in binding.get("subjects") or ():
             who = _subject_key(subject, entry.namespace)
             if who is None:
@@ -111,8 +111,8 @@ class PolicyIndex:
             place = (entry.namespace, who)
             grant = Grant(role, _reason(binding, subject, entry.namespace))
             self._grants.setdefault(place, {}).setdefault(entry.key, grant)
-            places.append(place)
-        self._bound[entry.resource, entry.key] = places
+            places[place] = None  # a binding may name a subject twice
+        self._bound[entry.resource, entry.key] = list(places)
 
 
 def missing_role(role: RoleKey) -> str:
