@@ -108,6 +108,13 @@ class Cache(Generic[T]):
         """The object of that key, None where there is none."""
         return self._objects.get(key[0], {}).get(key[1])
 
+    def same(self, obj: T) -> T:
+        """What is there of the same version as `obj`, else `obj`: a list that is read again need not be kept twice."""
+        old = self.find(key_of(obj))
+        if old is None or old.metadata.uid != obj.metadata.uid:
+            return obj
+        return old if old.metadata.resource_version == obj.metadata.resource_version else obj
+
     def count(self, namespace: str) -> int:
         """How many objects a namespace has."""
         return len(self._objects.get(namespace, ()))

@@ -164,7 +164,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
             obj = self._decoded(raw)
             if obj is not None:
-                objects.append(obj)
+                objects.append(self._cache.same(obj))
         return objects
 
     async def _watch_from_list(self) -> None:
@@ -238,7 +238,7 @@ class Reflector(Generic[T]):
             self._advance(watch_events.version_of(event.object))
             return
         if self._arriving is not None:
-            _note(self._arriving, event.type, obj)
+            _note(self._arriving, event.type, self._cache.same(obj))
             return
         if event.type == "DELETED":
             self._cache.remove(obj)

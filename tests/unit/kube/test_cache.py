@@ -126,6 +126,15 @@ def test_nothing_selects_nothing(cache: Cache[Thing]) -> None:
     assert cache.select("ns", selectors.NOTHING) == []
 
 
+def test_the_same_version_is_the_same_object(cache: Cache[Thing]) -> None:
+    """A list that is read again brings nothing that has to be kept beside what is there."""
+    kept = _thing("web", "3")
+    cache.put(kept)
+    read_again, newer, another = _thing("web", "3"), _thing("web", "4"), _thing("web", "3", uid="v")
+    found = [cache.same(each) is each for each in (kept, read_again, newer, another, _thing("db", "3"))]
+    assert (found, cache.same(read_again) is kept) == ([True, False, True, True, True], True)
+
+
 def test_find(cache: Cache[Thing]) -> None:
     """An object is found by namespace and name."""
     cache.put(thing := _thing("a"))
