@@ -41,6 +41,7 @@ class Case:
         is_live: whether every sync finds other values.
         delay_s: how long the metrics APIs take to answer.
         stepped: how many autoscalers' loads are stepped afterwards.
+        warm_up_s: how long nothing is counted yet once every autoscaler has been synced.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Case:
     is_live: bool = True
     delay_s: float = 0.0
     stepped: int = 0
+    warm_up_s: float = 2.0
 
 
 @dataclass
@@ -109,7 +111,7 @@ async def measure(case: Case, subject: Subject, plane: Plane, client: Client, me
     writes = Writes()
     try:
         await _settled(running, case.layout.count)
-        await asyncio.sleep(2)
+        await asyncio.sleep(case.warm_up_s)
         with _watching(client, writes, counted=case.is_live):
             before = await _snapshot(running, plane, client, metrics)
             await asyncio.sleep(case.window_s)
