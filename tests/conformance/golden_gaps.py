@@ -18,12 +18,6 @@ _KINDS: dict[str, str] = {
     "upstream stores the first update of a Job or of a claim even where it changes nothing": ("job-status pvc-status"),
     "upstream compares the data byte by byte, not by what they mean": ("revision-life"),
     "priority classes are not looked up": ("podspec-50"),
-    "upstream gives a Service without a name an address before it refuses it": (
-        "svc-wrong svc-headless-wrong svc-external-wrong svc-nodeport-wrong"
-    ),
-    "Services have no address on dry runs, and node ports a little after a change of type": (
-        "svc-dry svc-nodeport-dry svc-change-13"
-    ),
 }
 """Cases of the family `kinds` by reason."""
 

@@ -172,6 +172,7 @@ class ControlPlane:
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.give("services", cluster_ips.give)
+        objects.listen(cluster_ips.notice)
         address = await kubernetes_service.make_service(registry)
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 

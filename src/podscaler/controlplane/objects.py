@@ -12,8 +12,9 @@ from functools import partial
 from random import Random
 
 from podscaler.api.resources import Object, Resource
-from podscaler.controlplane import deletion, entries, listing, refusals, scale_managing, scaling, watching
+from podscaler.controlplane import deletion, entries, granting, listing, refusals, scale_managing, scaling, watching
 from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.granting import Give
 from podscaler.controlplane.listing import Page
 from podscaler.controlplane.log import Event
 from podscaler.controlplane.managing import FieldManagers
@@ -31,7 +32,7 @@ from podscaler.controlplane.selecting import selection
 from podscaler.controlplane.store import Store
 from podscaler.controlplane.transactions import Transaction
 from podscaler.controlplane.watching import Subscription, Watchers
-from podscaler.controlplane.writing import Admission, Change, Deleted, Give, Writer
+from podscaler.controlplane.writing import Admission, Change, Deleted, Writer
 
 _DELETED_AT_ONCE = 100
 """How many objects of a collection one transaction deletes: it holds up the event loop for milliseconds, not more."""
@@ -54,7 +55,7 @@ class Objects:
         self._givers: dict[str, Give] = {}
 
     def give(self, resource: str, give: Give) -> None:
-        """From now on put into every new object of a kind what `give` gives it, except on dry runs."""
+        """From now on let `give` give every object of a kind what it lacks, whenever it is created or updated."""
         self._givers[resource] = give
 
     def admit(self, resource: str, admission: Admission) -> None:
@@ -127,7 +128,7 @@ class Objects:
     ) -> Entry:
         """Store a new object, which is changed. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
         record = self._resources[resource]
-        give = None if dry_run else self._givers.get(resource)
+        give = self._giver(resource)
         return await self._store.write(
             lambda transaction: self._writer.create(transaction, record, obj, give, author), dry_run=dry_run
         )
@@ -141,7 +142,7 @@ class Objects:
         """
         record = self._resources[resource]
         key = entries.key_of(namespace, name)
-        give = None if options.dry_run else self._givers.get(resource)
+        give = self._giver(resource)
         return await self._store.write(
             lambda transaction: self._writer.apply(transaction, record, key, change, options, give),
             dry_run=options.dry_run,
@@ -157,8 +158,10 @@ class Objects:
         """
         record = self._resources[resource]
         key = entries.key_of(namespace, name)
+        give = self._giver(resource)
         return await self._store.write(
-            lambda transaction: self._writer.update(transaction, record, key, change, options), dry_run=options.dry_run
+            lambda transaction: self._writer.update(transaction, record, key, change, options, give),
+            dry_run=options.dry_run,
         )
 
     async def delete(
@@ -209,6 +212,9 @@ class Objects:
     async def compact(self) -> int:
         """Forget the history up to now, as etcd's compaction does; returns the oldest revision to resume from."""
         return await self._store.compact()
+
+    def _giver(self, resource: str) -> Give:
+        return self._givers.get(resource, granting.nothing)
 
     def _delete_each(
         self, resource: str, doomed: Sequence[Entry], options: DeleteOptions, transaction: Transaction

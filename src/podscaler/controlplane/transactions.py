@@ -25,7 +25,7 @@ class Transaction:
     def __init__(self, find: Find, *, revision: int, now_ns: int, dry_run: bool = False) -> None:
         self._find = find
         self._revision = revision
-        self._dry_run = dry_run
+        self.is_dry = dry_run
         self.now_ns = now_ns
         self.events: list[Event] = []
 
@@ -41,7 +41,7 @@ class Transaction:
         """Make `obj` (storage version, with name and namespace) the newest version; it gets the next revision."""
         metadata = obj["metadata"]
         previous = self.find(resource, metadata.get("namespace", ""), metadata["name"])
-        if self._dry_run:
+        if self.is_dry:
             return entries.from_object(resource, obj, previous.revision if previous else 0)
         entry = entries.from_object(resource, obj, self._next_revision())
         if previous is not None and previous.uid == entry.uid:
@@ -51,7 +51,7 @@ class Transaction:
 
     def remove(self, entry: Entry) -> Entry:
         """Remove the object of which `entry` is the newest version; returns it with the revision of its end."""
-        if self._dry_run:
+        if self.is_dry:
             return entry
         event = Event(self._next_revision(), self.now_ns, None, entry)
         self.events.append(event)

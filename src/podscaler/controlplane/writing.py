@@ -1,7 +1,8 @@
 """What a create, an update and a delete decide, inside a transaction.
 
 `Objects` calls it through the store. The order of checks is upstream's: admission (namespaces), preconditions, the
-change itself, the version it rests on, the kind's preparation, validation, uniqueness.
+change itself, the version it rests on, the kind's preparation, what the server gives the object (`granting`),
+validation, uniqueness.
 """
 
 import uuid
@@ -11,14 +12,21 @@ from random import Random
 
 from podscaler.api.field import FieldError
 from podscaler.api.resources import Object, Resource
-from podscaler.controlplane import deletion, entries, generated_names, managing, namespaces, preparing, refusals
+from podscaler.controlplane import (
+    deletion,
+    entries,
+    generated_names,
+    granting,
+    managing,
+    namespaces,
+    preparing,
+    refusals,
+)
 from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.granting import Give, Grant
 from podscaler.controlplane.managing import FieldManagers
 from podscaler.controlplane.options import SERVER, Author, DeleteOptions, UpdateOptions
 from podscaler.controlplane.transactions import Transaction
-
-Give = Callable[[Object], None]
-"""Puts into a new, valid object what the server gives it (a Service's address), in place. Raises PodscalerError."""
 
 Admission = Callable[[Object, Object | None], None]
 """Called with an object to be written and the stored one (None on create); may complete the first or raise StatusError.
@@ -75,7 +83,7 @@ class Writer:
         transaction: Transaction,
         resource: Resource,
         obj: Object,
-        give: Give | None = None,
+        give: Give = granting.nothing,
         author: Author | None = SERVER,
     ) -> Entry:
         """Store a new object and what `give` gives it. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
@@ -93,17 +101,13 @@ class Writer:
             managed = self.field_managers.created(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
-        self._refuse(resource, obj, preparing.new_faults(resource, obj) + managing.faults(managed if sent else None))
-        metadata = obj["metadata"]
-        other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
-        if other is not None:
-            is_going = "deletionTimestamp" in other.decode()["metadata"]
-            raise refusals.already_exists(self.named(resource), metadata["name"], is_going=is_going)
-        if give is not None:  # last of all: what is given to an object that is then refused would be lost
-            give(obj)
-        new = preparing.stored_form(self.named(resource), obj)
-        managing.set_entries(new, managed)
-        return transaction.put(resource.storage_key, new)
+        with give(obj, None, is_dry=transaction.is_dry) as grant:
+            faults = preparing.new_faults(resource, obj) + managing.faults(managed if sent else None)
+            self._refuse(resource, obj, faults)
+            self._check_unique(transaction, resource, obj["metadata"])
+            new = preparing.stored_form(self.named(resource), grant.filled(obj))
+            managing.set_entries(new, managed)
+            return _put(transaction, resource, new, grant)
 
     def apply(
         self,
@@ -112,7 +116,7 @@ class Writer:
         key: str,
         change: Change,
         options: UpdateOptions,
-        give: Give | None = None,
+        give: Give = granting.nothing,
     ) -> tuple[Entry, bool]:
         """Store what `change` makes of the object at `key`, or of `{}` where there is none: then it is a new one.
 
@@ -121,15 +125,24 @@ class Writer:
         namespace, _, name = key.rpartition("/")
         found = transaction.find(resource.storage_key, namespace, name) is not None
         if found or options.subresource:
-            return self.update(transaction, resource, key, change, options), False
+            return self.update(transaction, resource, key, change, options, give), False
         new = change({})
         new["metadata"].pop("resourceVersion", None)
         return self.create(transaction, resource, new, give, options.author), True
 
     def update(
-        self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
+        self,
+        transaction: Transaction,
+        resource: Resource,
+        key: str,
+        change: Change,
+        options: UpdateOptions,
+        give: Give = granting.nothing,
     ) -> Entry:
-        """Store what `change` makes of the object at `key`. Raises StatusError 404, 409, 422, 500."""
+        """Store what `change` makes of the object at `key`, and what `give` gives it.
+
+        Through a subresource nothing is given. Raises StatusError 404, 409, 422, 500.
+        """
         stored = self._get(transaction, resource, key)
         self._check_preconditions(resource, stored, options)
         old, new = stored.decode(), _changed(stored, change)
@@ -141,18 +154,22 @@ class Writer:
         preparing.check_version(self.named(resource), new, stored)
         self._set_type(resource, new)
         preparing.complete_update(resource, new, old, options.subresource)
-        faults = preparing.update_faults(resource, new, old, options.subresource) + managing.faults(sent)
-        self._refuse(resource, new, faults)
-        new = preparing.stored_form(self.named(resource), new, old)
-        if deletion.is_due(resource, new, old):
-            transaction.remove(stored)
-            return entries.from_object(resource.storage_key, new, stored.revision)
-        update = managing.Update(old, new, live or [], sent, transaction.now_ns, options.subresource)
-        managed, changed = self.field_managers.settled(resource, update, options.author)
-        if not changed:
-            return stored
-        managing.set_entries(new, managed)
-        return transaction.put(resource.storage_key, new)
+        given = granting.nothing if options.subresource else give
+        with given(new, old, is_dry=transaction.is_dry) as grant:
+            faults = preparing.update_faults(resource, new, old, options.subresource) + managing.faults(sent)
+            self._refuse(resource, new, faults)
+            new = preparing.stored_form(self.named(resource), new, old)
+            if deletion.is_due(resource, new, old):
+                transaction.remove(stored)
+                return entries.from_object(resource.storage_key, new, stored.revision)
+            update = managing.Update(old, new, live or [], sent, transaction.now_ns, options.subresource)
+            managed, changed = self.field_managers.settled(resource, update, options.author)
+            if not (changed or grant.spec):
+                return stored
+            if grant.spec:  # after its managers: what the server gives belongs to none of them
+                new = preparing.stored_form(self.named(resource), grant.filled(new), old)
+            managing.set_entries(new, managed)
+            return _put(transaction, resource, new, grant)
 
     def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
         """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
@@ -189,6 +206,12 @@ class Writer:
             name = metadata.get("name", "")
             namespaces.check_create(served, self.named(resource), transaction, namespace, name)
 
+    def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
+        if other is not None:
+            is_going = "deletionTimestamp" in other.decode()["metadata"]
+            raise refusals.already_exists(self.named(resource), metadata["name"], is_going=is_going)
+
     def _set_type(self, resource: Resource, obj: Object) -> None:
         """Objects name the version in which they are stored, first of all their fields."""
         stored = self.named(resource)
@@ -224,6 +247,12 @@ class Writer:
     def _refuse(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         if errors:
             raise refusals.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)
+
+
+def _put(transaction: Transaction, resource: Resource, new: Object, grant: Grant) -> Entry:
+    if not transaction.is_dry:
+        grant.keep()
+    return transaction.put(resource.storage_key, new)
 
 
 def _changed(stored: Entry, change: Change) -> Object:

@@ -16,7 +16,6 @@ from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.workloads.loop import ControlLoop
-from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry
@@ -416,15 +415,3 @@ async def test_a_new_service_has_its_address_when_create_returns(world):
     assert world.block.contains(created["spec"]["clusterIP"])
     async with running(world, controller):
         assert world.spec("at-once")["clusterIP"] == created["spec"]["clusterIP"]
-
-
-async def test_a_service_that_is_refused_gets_nothing(world):
-    """A name that is taken costs no address."""
-    controller = addresses(world)
-    world.objects.give("services", controller.give)
-    first = await world.make_service("taken")
-    with pytest.raises(StatusError):
-        await world.make_service("taken")
-    second = await world.make_service("next")
-    octets = [int(made["spec"]["clusterIP"].rpartition(".")[2]) for made in (first, second)]
-    assert octets[1] == octets[0] + 1

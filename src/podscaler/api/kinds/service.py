@@ -74,7 +74,7 @@ def _prepare_address(new: Object, old: Object) -> None:
     """Through `address` a service gets its clusterIP and node ports, also others than it had: nothing else can."""
     given_out = new["spec"]
     spec = {**old["spec"]}
-    for name in ("clusterIP", "clusterIPs", "ports"):
+    for name in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
         if name in given_out:
             spec[name] = given_out[name]
     status_subresource.keep_status(new, old)

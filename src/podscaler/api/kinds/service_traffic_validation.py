@@ -6,6 +6,7 @@ Source: upstream's messages; the API reference of core/v1.
 """
 
 from podscaler.api.field import FieldError, invalid, not_supported
+from podscaler.api.kinds import service_update
 from podscaler.api.resources import Object
 
 NODE_PORTS = (30_000, 32_767)
@@ -25,6 +26,7 @@ def faults(spec: Object) -> list[FieldError]:
         found.append(invalid("spec.externalTrafficPolicy", outside, text))
     elif outside and outside not in _POLICIES:
         found.append(not_supported("spec.externalTrafficPolicy", outside, _POLICIES))
+    found += _health_check_faults(spec)
     for index, family in enumerate(spec.get("ipFamilies") or []):
         if family not in _FAMILIES:
             found.append(not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES))
@@ -33,6 +35,14 @@ def faults(spec: Object) -> list[FieldError]:
 
 def _is_reached_from_outside(spec: Object) -> bool:
     return spec.get("type") in _OUTSIDE or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
+
+
+def _health_check_faults(spec: Object) -> list[FieldError]:
+    number = spec.get("healthCheckNodePort", 0)
+    if not number or service_update.has_health_check(spec):
+        return []
+    text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+    return [invalid("spec.healthCheckNodePort", number, text)]
 
 
 def allocation_faults(spec: Object, old: Object | None) -> list[FieldError]:
@@ -47,7 +57,14 @@ def allocation_faults(spec: Object, old: Object | None) -> list[FieldError]:
         if not first <= number <= last and number not in known:
             text = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
             found.append(invalid(f"spec.ports[{index}].nodePort", number, text))
-    return found
+    return found + _health_check_change(spec, old or {})
+
+
+def _health_check_change(spec: Object, old: Object) -> list[FieldError]:
+    number, stored = spec.get("healthCheckNodePort", 0), old.get("healthCheckNodePort", 0)
+    if not (service_update.has_health_check(spec) and service_update.has_health_check(old)) or number == stored:
+        return []
+    return [invalid("spec.healthCheckNodePort", number, "field is immutable")]
 
 
 def _family_faults(spec: Object, old: Object | None) -> list[FieldError]:

@@ -12,6 +12,23 @@ OUTSIDE = ("NodePort", "LoadBalancer")
 """The types that have node ports."""
 
 
+def is_reached_through_nodes(spec: Object) -> bool:
+    """Whether the ports of such a Service may be ports of nodes, too."""
+    return spec.get("type") in OUTSIDE
+
+
+def is_given_node_ports(spec: Object) -> bool:
+    """Whether ports that name no node port are given one; a LoadBalancer may do without."""
+    if spec.get("type") == "LoadBalancer":
+        return bool(spec.get("allocateLoadBalancerNodePorts", True))
+    return spec.get("type") == "NodePort"
+
+
+def has_health_check(spec: Object) -> bool:
+    """Whether nodes say at a port of their own whether they lead to the Service."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
 def link_created(spec: Object) -> None:
     """A new Service with `clusterIP` alone has it in `clusterIPs`, in place; the other way round is a fault."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
@@ -24,8 +41,10 @@ def settle(new: Object, old: Object) -> None:
         for name in ("clusterIP", "clusterIPs"):
             if not new.get(name) and old.get(name):
                 new[name] = old[name]
-    if _has_node_ports(new) and _has_node_ports(old):
+    if is_reached_through_nodes(new) and is_reached_through_nodes(old):
         _keep_node_ports(new, old)
+    if has_health_check(new) and has_health_check(old) and old.get("healthCheckNodePort"):
+        new["healthCheckNodePort"] = new.get("healthCheckNodePort") or old["healthCheckNodePort"]
     _link_addresses(new, old)
     _drop_address(new, old)
     _drop_ports(new, old)
@@ -33,10 +52,6 @@ def settle(new: Object, old: Object) -> None:
 
 def _has_address(spec: Object) -> bool:
     return spec.get("type") != "ExternalName"
-
-
-def _has_node_ports(spec: Object) -> bool:
-    return spec.get("type") in OUTSIDE
 
 
 def _keep_node_ports(new: Object, old: Object) -> None:
@@ -71,9 +86,11 @@ def _drop_address(new: Object, old: Object) -> None:
 
 
 def _drop_ports(new: Object, old: Object) -> None:
-    if _has_node_ports(old) and not _has_node_ports(new) and _node_ports(new) == _node_ports(old):
+    if is_reached_through_nodes(old) and not is_reached_through_nodes(new) and _node_ports(new) == _node_ports(old):
         for port in new.get("ports") or []:
             port.pop("nodePort", None)
+    if has_health_check(old) and not has_health_check(new):
+        _drop_same(new, old, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
         _drop_same(new, old, "allocateLoadBalancerNodePorts", "loadBalancerClass")
     if _is_reached_from_outside(old) and not _is_reached_from_outside(new):
@@ -87,7 +104,7 @@ def _drop_same(new: Object, old: Object, *names: str) -> None:
 
 
 def _is_reached_from_outside(spec: Object) -> bool:
-    return _has_node_ports(spec) or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
+    return is_reached_through_nodes(spec) or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
 
 
 def _same_addresses(new: Object, old: Object) -> bool:

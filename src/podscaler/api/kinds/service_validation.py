@@ -7,7 +7,7 @@ Source: upstream's messages; the API reference of core/v1.
 
 from podscaler.api import names
 from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.kinds import addresses, go_struct, metadata, ports, service_traffic_validation
+from podscaler.api.kinds import addresses, go_struct, metadata, ports, service_traffic_validation, service_update
 from podscaler.api.resources import Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -33,6 +33,14 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and not found:
         found += _change_faults(spec, old["spec"])
     return found or service_traffic_validation.allocation_faults(spec, old["spec"] if old else None)
+
+
+def early_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is found while addresses and ports are given out: it is told alone, before everything else."""
+    spec, stored = new["spec"], old["spec"] if old else None
+    if spec.get("type") == "ExternalName":
+        return []
+    return _cluster_ip_faults(spec) or service_traffic_validation.allocation_faults(spec, stored)
 
 
 def _ports_presence(spec: Object) -> list[FieldError]:
@@ -84,6 +92,8 @@ def _affinity_faults(spec: Object) -> list[FieldError]:
 
 def _cluster_ip_faults(spec: Object) -> list[FieldError]:
     given = spec.get("clusterIPs") or []
+    if given[:1] == ["None"] and spec.get("type") in service_update.OUTSIDE:
+        return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
         if not given:
             return []

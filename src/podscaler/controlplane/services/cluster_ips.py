@@ -1,29 +1,37 @@
 """The address controller: every Service that should have a clusterIP has one of this `up`'s block, and its node ports.
 
-`manager.Controllers` runs it in a `loop.ControlLoop`. An address that the block does not hold (an earlier run had
-another block, a user wrote one down) is replaced, keeping its place within the block where that is free.
+Services get both while they are written (`give`), before they are validated; a write that fails and a dry run give them
+back. `manager.Controllers` runs the controller in a `loop.ControlLoop` for Services of an earlier run: an address that
+the block does not hold (that run had another block) is replaced, keeping its place within the block where that is free.
 
-New Services get theirs while they are created (`give`); the loop sees to those that change, and to those of an earlier
-run.
-
-Source: documentation of Service. Differs: types NodePort and LoadBalancer get node ports on which nothing listens.
+Source: documentation of Service; upstream's allocators in the storage of Services. Differs: an address that a user
+wrote down and that cannot be had is replaced, not refused; types NodePort and LoadBalancer get node ports on which
+nothing listens.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
+from podscaler.api import field, names
+from podscaler.api.kinds import service as service_kind
+from podscaler.api.kinds import service_update, service_validation
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
+from podscaler.controlplane import refusals
 from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.granting import Grant
+from podscaler.controlplane.log import Event
 from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.services.node_ports import NodePorts, Taking
 from podscaler.controlplane.workloads import selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.errors import PodscalerError, StatusError
 
 SERVICES = "services"
-NODE_PORTS = range(30_000, 32_768)
-_OUTSIDE = frozenset({"NodePort", "LoadBalancer"})
+_PARENT = "spec.parentRef.name"
+"""Where upstream's record of an address (IPAddress) says whose it is: a Service without a name cannot have one."""
 
 
 class ServiceAddresses(Protocol):
@@ -52,7 +60,7 @@ class ClusterIPs:
         self._events = EventRecorder(registry, self.name, clock)
         self._addresses = addresses
         self._held: dict[Key, str] = {}
-        self._node_ports: dict[int, Key] = {}
+        self._node_ports = NodePorts()
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services."""
@@ -65,10 +73,28 @@ class ClusterIPs:
             self._hold(service)
         return {*map(selection.key_of, services), *self._held}
 
-    def give(self, service: Object) -> None:
-        """Put address and node ports into a Service that is being created. Raises PodscalerError without a free one."""
-        self._hold(service)
-        self._give(selection.key_of(service), service["spec"])
+    def give(self, new: Object, old: Object | None, *, is_dry: bool) -> Grant:
+        """The address and the node ports that a Service lacks: a `granting.Give`."""
+        name, spec = new["metadata"].get("name", ""), new["spec"]
+        faults = service_validation.early_faults(new, old)
+        if faults:
+            raise refusals.invalid(service_kind.RESOURCE, name, faults)
+        key, stored = (new["metadata"].get("namespace", ""), name), old["spec"] if old else {}
+        address = self._take(name, spec, is_dry=is_dry) if _lacks_address(spec, stored) else ""
+        try:
+            given = self._given(key, spec, stored, address)
+        except PodscalerError as error:
+            self._addresses.release(address)
+            raise error if isinstance(error, StatusError) else refusals.internal_error(str(error)) from error
+        keep = partial(self._keep, key, {**spec, **given}, address)
+        return Grant(given, keep=keep, take_back=partial(self._addresses.release, address))
+
+    def notice(self, events: Iterable[Event]) -> None:
+        """What a deleted Service had is free at once: to be called with the events of every commit."""
+        for event in events:
+            gone = event.previous
+            if event.entry is None and gone is not None and gone.resource == SERVICES:
+                self._notice_end(gone.decode())
 
     async def sync(self, key: Key) -> float | None:
         """Write the address and node ports that are missing or not ours."""
@@ -77,10 +103,13 @@ class ClusterIPs:
             self._let_go(key)
             return None
         self._hold(service)
-        before = _given_out(service)
-        self._give(key, service["spec"])
-        if _given_out(service) != before:
-            await self._write(service)
+        spec, address = self._node_ports.without_foreign(key, service["spec"]), ""
+        if _wants_address(spec) and self._held.get(key) != spec.get("clusterIP", ""):
+            address = self._held.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
+        spec = {**spec, **self._given(key, spec, spec, address)}
+        self._keep(key, spec, address)
+        if spec != service["spec"]:
+            await self._write({**service, "spec": spec})
         return None
 
     def report(self, key: Key, error: Exception) -> None:
@@ -101,36 +130,56 @@ class ClusterIPs:
             if held is not None:
                 self._addresses.release(held)
             self._held[key] = address
-        for port in spec.get("ports") or []:
-            if port.get("nodePort"):
-                self._node_ports.setdefault(port["nodePort"], key)
+        self._node_ports.hold(key, spec)
 
     def _let_go(self, key: Key) -> None:
-        address = self._held.pop(key, None)
-        if address is not None:
-            self._addresses.release(address)
-        for number in [number for number, owner in self._node_ports.items() if owner == key]:
-            del self._node_ports[number]
+        address = self._held.pop(key, "")
+        self._addresses.release(address)
+        self._node_ports.let_go(key)
 
-    def _give(self, key: Key, spec: Object) -> None:
-        """Put into `spec` what it lacks."""
-        if not _wants_address(spec):
+    def _notice_end(self, service: Object) -> None:
+        """A new Service of the same name, if it is on its way already, has another address."""
+        key, spec = selection.key_of(service), service["spec"]
+        if self._held.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
             self._let_go(key)
-            return
-        if key not in self._held:
-            self._held[key] = self._addresses.allocate_service(preferred=spec.get("clusterIP"))
-        spec["clusterIP"] = self._held[key]
-        spec["clusterIPs"] = [self._held[key]]
-        for port in (spec.get("ports") or []) if spec.get("type") in _OUTSIDE else []:
-            if self._node_ports.get(port.get("nodePort", 0)) != key:
-                port["nodePort"] = self._free_node_port(key)
 
-    def _free_node_port(self, key: Key) -> int:
-        for number in NODE_PORTS:
-            if number not in self._node_ports:
-                self._node_ports[number] = key
-                return number
-        raise PodscalerError(f"all {len(NODE_PORTS)} node ports are in use")
+    def _take(self, name: str, spec: Object, *, is_dry: bool) -> str:
+        """An address for a Service that is being written. Raises StatusError 422 without one, and without a name."""
+        wanted = spec.get("clusterIP", "")
+        try:
+            address = self._addresses.allocate_service(preferred=wanted or None)
+        except PodscalerError as error:
+            raise _no_address(name, wanted, str(error)) from error
+        faults = [field.invalid(_PARENT, name, text) for text in names.path_segment_faults(name)]
+        faults = faults if name else [field.required(_PARENT)]
+        if faults and not is_dry:
+            self._addresses.release(address)
+            refused = field.refusal(group="networking.k8s.io", kind="IPAddress", name=address, errors=faults)
+            raise _no_address(name, wanted, refused.message)
+        return address
+
+    def _given(self, key: Key, spec: Object, stored: Object, address: str) -> Object:
+        """The fields of a spec that get another value. Raises StatusError 422 and 500, PodscalerError."""
+        given: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
+        if not service_update.is_reached_through_nodes(spec):
+            return given
+        taking = Taking(self._node_ports, key, stored)
+        given["ports"] = taking.ports(spec)
+        if service_update.has_health_check(spec):
+            given["healthCheckNodePort"] = taking.health_check(spec)
+        return {name: value for name, value in given.items() if spec.get(name) != value}
+
+    def _keep(self, key: Key, spec: Object, address: str) -> None:
+        """The Service has that spec from now on, and the address if there is one."""
+        before = self._held.get(key, "")
+        if address:
+            self._held[key] = address
+        elif not _wants_address(spec):
+            self._held.pop(key, None)
+        if before and before != self._held.get(key):
+            self._addresses.release(before)
+        self._node_ports.let_go(key)
+        self._node_ports.hold(key, spec)
 
     async def _write(self, service: Object) -> None:
         try:
@@ -144,6 +193,11 @@ def _wants_address(spec: Object) -> bool:
     return spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None"
 
 
-def _given_out(service: Object) -> tuple[str, list[int]]:
-    spec = service["spec"]
-    return spec.get("clusterIP", ""), [port.get("nodePort", 0) for port in spec.get("ports") or []]
+def _lacks_address(spec: Object, stored: Object) -> bool:
+    """One that has an address keeps it: another one in its place is a fault, which validation tells."""
+    return _wants_address(spec) and not stored.get("clusterIP")
+
+
+def _no_address(name: str, wanted: str, why: str) -> StatusError:
+    text = f"failed to allocate IP{f' {wanted}' if wanted else ''}: {why}"
+    return refusals.invalid(service_kind.RESOURCE, name, [field.invalid("spec.clusterIPs", [wanted], text)])

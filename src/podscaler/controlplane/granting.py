@@ -1,0 +1,66 @@
+"""What the server gives an object while it is written: taken before the object is judged, kept once it is stored.
+
+`writing` asks for it between the preparation of an object and its validation, as upstream does, also on dry runs;
+`services.cluster_ips` gives Services their addresses. A decision about a write is never interleaved with another, so
+that what one has taken and given back nobody has missed.
+
+Source: upstream's registry store (BeginCreate, BeginUpdate).
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from podscaler.api.resources import Object
+
+
+def _do_nothing() -> None:
+    pass
+
+
+class Grant:
+    """What one write is given; left (`with`) without `keep`, it is taken back.
+
+    Args:
+        spec: fields of the spec that the object gets, in place of its own; empty where it lacks nothing.
+        keep: called once the object is stored.
+        take_back: called if it is not.
+    """
+
+    def __init__(
+        self, spec: Object, *, keep: Callable[[], None] = _do_nothing, take_back: Callable[[], None] = _do_nothing
+    ) -> None:
+        self.spec = spec
+        self._keep = keep
+        self._take_back = take_back
+
+    def filled(self, obj: Object) -> Object:
+        """The object with what it is given; its own parts are not changed."""
+        return {**obj, "spec": {**obj["spec"], **self.spec}} if self.spec else obj
+
+    def keep(self) -> None:
+        """The object has it from now on."""
+        self._keep()
+        self._take_back = _do_nothing
+
+    def __enter__(self) -> "Grant":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._take_back()
+
+
+class Give(Protocol):
+    """Who gives objects of a kind what they lack."""
+
+    def __call__(self, new: Object, old: Object | None, *, is_dry: bool) -> Grant:
+        """What `new` is given, which is prepared and not yet judged; `old` is stored, None for a new object.
+
+        Raises StatusError where the object cannot have what it asks for; nothing is taken then.
+        """
+        ...
+
+
+def nothing(new: Object, old: Object | None, *, is_dry: bool) -> Grant:
+    """For kinds that are given nothing."""
+    del new, old, is_dry
+    return Grant({})
