@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from podscaler.api import names
-from podscaler.cli.settings import DURATION, INT32, NAMESPACE, Flag
+from podscaler.cli import lease_options
+from podscaler.cli.settings import DURATION, INT32, Flag
 from podscaler.clock import NANOSECONDS, Clock
-from podscaler.controller.leading import bounded, election
+from podscaler.controller.leading import bounded
 from podscaler.controller.leading.election import Election
 from podscaler.controller.leading.fence import FencedTransport
 from podscaler.controller.leading.leadership import Leadership
@@ -41,13 +41,6 @@ def parse_lock(text: str) -> str:
     """The kind of object that is held. Raises ValueError."""
     if text != LOCK:
         raise ValueError(f'must be "{LOCK}"')
-    return text
-
-
-def parse_name(text: str) -> str:
-    """The name of a Lease. Raises ValueError."""
-    if faults := names.dns_subdomain_faults(text):
-        raise ValueError(faults[0])
     return text
 
 
@@ -85,20 +78,7 @@ OPTIONS = (
         show_default=True,
         help="the kind of object that is held",
     ),
-    click.option(
-        f"--{PREFIX}-resource-name",
-        type=Flag("name", parse_name),
-        default=election.NAME,
-        show_default=True,
-        help="the Lease, and the beginning of the names of those of shards",
-    ),
-    click.option(
-        f"--{PREFIX}-resource-namespace",
-        type=NAMESPACE,
-        default=election.NAMESPACE,
-        show_default=True,
-        help="of the Leases",
-    ),
+    *lease_options.OPTIONS,
     click.option(
         "--shards",
         type=INT32,

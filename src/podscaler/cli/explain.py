@@ -6,6 +6,7 @@ Finds the source (a cluster, a recording, standard input), asks `explain_cluster
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ import msgspec
 import yaml
 from click.core import ParameterSource
 
-from podscaler.cli import explain_recording, explain_request
+from podscaler.cli import explain_recording, explain_request, lease_options
 from podscaler.cli import replay as recordings
 from podscaler.cli import settings as flags
 from podscaler.cli.explain_request import Answer, Request
@@ -27,14 +28,21 @@ STANDARD = "-"
 EXAMPLE = """\b
 Examples:
   podscaler explain web -n shop
+  podscaler explain podautoscaler/web -n shop
   podscaler explain web -n shop --what-if 'minReplicas=3,metrics[0].target=60%'
   podscaler explain web --recording web.recording.jsonl.gz --at 2026-03-03T10:15:00Z
   podscaler replay web.recording.jsonl.gz --trace | tail -n 1 | podscaler explain -
 """
 
 
+def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(lease_options.OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command(epilog=EXAMPLE)
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("name", metavar="[[KIND/]NAME]", required=False)
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="of the autoscaler; default: the context's, or any")
 @click.option(
     "--at", metavar="TIME", help="explain the last sync until then, as 2026-03-03T10:15:00Z (recordings only)"
@@ -52,6 +60,7 @@ Examples:
 )
 @click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
 @flags.controller_options
+@_lease_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -67,22 +76,25 @@ def command(
     """Why an autoscaler has, or had, this many replicas.
 
     NAME (or NAMESPACE/NAME) is an autoscaler of the cluster, or of the recording, which needs no NAME where it holds
-    one only. '-' reads standard input: a recording, one line of it, or decisions with a trace. The controller's flags
-    say what a controller of the cluster is started with; recordings have their own.
+    one only. hpa/NAME and podautoscaler/NAME tell a HorizontalPodAutoscaler from a PodAutoscaler of that name. '-'
+    reads standard input: a recording, one line of it, or decisions with a trace. The controller's flags say what a
+    controller of the cluster is started with; recordings have their own.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     recording = rest["recording"]
     if name == STANDARD and recording is None:
         name, recording = None, STANDARD
-    found_name, found_namespace = explain_request.parse_name(name, namespace)
+    found = explain_request.parse_name(name, namespace)
     request = Request(
-        name=found_name,
-        namespace=found_namespace,
+        name=found.name,
+        namespace=found.namespace,
+        kind=found.kind,
         at=None if at is None else explain_request.parse_time(at),
         question=() if question is None else what_if.parse(question),
     )
     if recording is not None:
-        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), "kubeconfig", "context"])
+        of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
+        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), *of_cluster])
         answer = _from_recording(recording, request)
     else:
         answer = _from_cluster(request, rest)
@@ -112,20 +124,24 @@ def _from_cluster(request: Request, options: dict[str, Any]) -> Answer:
     config = locate.find_config(options["kubeconfig"], options["context"])
     clock, kept_in = SystemClock(), settings.history_namespace
     history = explain_cluster.KeptHistory(kept_in, clock) if kept_in else explain_cluster.NoHistory()
-    controller = explain_cluster.Controller(settings, history)
+    leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
+    controller = explain_cluster.Controller(settings, history, leases)
     return asyncio.run(explain_cluster.answer(config, request, controller, clock))
 
 
 def _text(answer: Answer) -> str:
     if answer.comparison is None:
-        return explained.text(answer.explanation)
+        care = answer.care.section if answer.care is not None else None
+        return "\n".join([explained.text(answer.explanation), *explained.section_lines([care] if care else [])])
     steps = explained.steps_text(answer.comparison.explanation)
     return f"{comparison.text(answer.comparison, answer.explanation)}\n\nWith {answer.comparison.assignments}:\n{steps}"
 
 
 def _data(answer: Answer, form: str) -> str:
-    """The explanation as JSON or YAML; `whatIf` beside it where something was asked."""
+    """The explanation as JSON or YAML; `lookedAfter` and `whatIf` beside it where there is something to say."""
     value = json.loads(msgspec.json.encode(answer.explanation))
+    if answer.care is not None and answer.care.section is not None:
+        value["lookedAfter"] = answer.care.data
     if answer.comparison is not None:
         value["whatIf"] = json.loads(msgspec.json.encode(answer.comparison))
     if form == "yaml":

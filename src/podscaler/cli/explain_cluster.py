@@ -5,59 +5,50 @@ HistorySource tells it where the controller keeps it in the cluster.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from podscaler import __version__
 from podscaler.api import instants, selectors
 from podscaler.api.selectors import Selector, SelectorError
-from podscaler.cli import explain_request
+from podscaler.cli import all_pages, explain_autoscalers, explain_request
+from podscaler.cli.explain_autoscalers import Autoscalers
+from podscaler.cli.explain_care import Care
 from podscaler.cli.explain_request import Answer, Facts, Request
 from podscaler.clock import Clock
-from podscaler.controller import following, history_maps
+from podscaler.controller import following, handover, history_maps
 from podscaler.controller.following import Autoscaler, CachedPod
+from podscaler.controller.leading import holding, lease
+from podscaler.controller.leading.lease import Lease
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.core import decide, what_if
 from podscaler.core import spec as specs
-from podscaler.core.explanation import comparison, explained, wording
+from podscaler.core.explanation import comparison, explained
+from podscaler.core.explanation.explained import Explanation
 from podscaler.core.explanation.source import Source
 from podscaler.core.history import History, Recommendation
 from podscaler.core.model import Observation
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import http_transport, urls
-from podscaler.kube.cache import Cache, Cached, key_of
+from podscaler.kube.cache import Cache
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.transport import TransportError
-from podscaler.kube.watch import PAGE_OBJECTS
 from podscaler.kube.watch import Source as Followed
 
-HPAS = "horizontalpodautoscalers"
+log = logging.getLogger(__name__)
+
 SCALES_AT_ONCE = 8
 FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
 """A history that holds nothing back: its only recommendation is older than any window."""
-
-
-T = TypeVar("T", bound=Cached)
-
-
-class _PageMeta(msgspec.Struct, frozen=True):
-    continue_: str = msgspec.field(name="continue", default="")
-
-
-class _Page(msgspec.Struct):
-    metadata: _PageMeta = _PageMeta()
-    items: list[msgspec.Raw] | None = None
-
-
-_PAGE = msgspec.json.Decoder(_Page)
 
 
 class HistorySource(Protocol):
@@ -91,21 +82,29 @@ class KeptHistory:
 
     async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
         """What is kept; None where nothing is, or where we may not look. Raises StatusError."""
-        key, now_ns, uid = key_of(autoscaler), self.clock.now_ns(), autoscaler.metadata.uid
+        key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
-            return await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
+            kept = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
         except StatusError as error:
             if error.code not in (0, 403) or isinstance(error, TransportError):
                 raise
             return None
+        if kept is None and (left := handover.find_history(autoscaler.metadata, now_ns)) is not None:
+            return left.history
+        return kept
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """What is assumed of the controller: its settings, and where it keeps its history."""
+    """What is assumed of the controller: its settings, where it keeps its history, and its Leases.
+
+    Attributes:
+        leases: their namespace, and the name of the election.
+    """
 
     settings: Settings
     history: HistorySource
+    leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
 
 
 async def answer(config: Config, request: Request, controller: Controller, clock: Clock) -> Answer:
@@ -116,7 +115,10 @@ async def answer(config: Config, request: Request, controller: Controller, clock
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
     client = Client(transport, clock)
     try:
-        return await Looker(client, controller, clock).answer(request, config.namespace)
+        namespace = request.namespace or config.namespace
+        rules = controller.settings.decision.emulation
+        there = await explain_autoscalers.read(client, namespace, request.kind, rules)
+        return await Looker(client, controller, clock, there).answer(request, there.the_one(request, namespace))
     except TransportError as error:
         raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
     finally:
@@ -130,44 +132,57 @@ class Looker:
         client: the cluster.
         controller: what is assumed of it.
         clock: now.
+        there: the autoscalers of the namespace.
     """
 
-    def __init__(self, client: Client, controller: Controller, clock: Clock) -> None:
+    def __init__(self, client: Client, controller: Controller, clock: Clock, there: Autoscalers) -> None:
         self._client = client
         self._controller = controller
         self._clock = clock
-        self._around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
+        self._there = there
         self._memory = Memory()
         self._pods: Cache[CachedPod] = Cache()
         self._flags = controller.settings.decision
+        kinds = controller.settings.kinds
+        around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
+        self._around = replace(around, rivals=lambda autoscaler: there.rivals(autoscaler, kinds))
         self._observer = Observer(self._around, self._memory, self._pods, self._flags)
 
-    async def answer(self, request: Request, default_namespace: str) -> Answer:
+    async def answer(self, request: Request, autoscaler: Autoscaler) -> Answer:
         """The explanation, and the comparison. Raises UsageError, StatusError."""
-        all_there = await self._autoscalers(request.namespace or default_namespace)
-        autoscaler = _the_one(all_there, request, request.namespace or default_namespace)
-        await self._learn(autoscaler, all_there)
+        await self._learn(autoscaler, self._there.followed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
         past = await self._controller.history.find(self._client, autoscaler)
         source = Source.CLUSTER if past is not None else Source.CLUSTER_WITHOUT_HISTORY
-        spec = autoscaler.spec
-        facts = Facts(
-            autoscaler.wire.spec,
-            spec.namespace,
-            spec.name,
-            observation,
-            past or FORGOTTEN,
-            self._clock.now_ns(),
-            self._flags,
-        )
-        decision = decide.decide(spec, observation, facts.past, facts.now, self._flags)
-        explanation = explained.of_decision(decision, source)
+        now, flags = self._clock.now_ns(), self._flags
+        facts = Facts(autoscaler.wire.spec, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
+        care = await self._care(autoscaler, now)
+        decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
+        explanation = _left_alone(explained.of_decision(decision, source), care.waits)
         if not request.question:
-            return Answer(explanation)
+            return Answer(explanation, care=care)
         other = await self._with_metrics(request, autoscaler, facts)
         again = explained.of_decision(explain_request.decide_again(request.question, other), source)
         shown = ",".join(str(each) for each in request.question)
-        return Answer(explanation, comparison.of(explanation, again, shown))
+        return Answer(explanation, comparison.of(explanation, again, shown), care)
+
+    async def _care(self, autoscaler: Autoscaler, now: int) -> Care:
+        """Who looks after it; Leases that may not be read tell nothing. Raises TransportError."""
+        namespace, election = self._controller.leases
+        held = None
+        try:
+            held = holding.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+        except TransportError:
+            raise
+        except StatusError as error:
+            log.info("who holds the Lease for it is not known: %s", error)
+        written = self._there.writes.get(autoscaler.metadata.uid)
+        return Care(now, self._there.obstacle(autoscaler), written, held, namespace)
+
+    async def _leases(self, namespace: str, election: str) -> list[Lease]:
+        query = [("labelSelector", f"{lease.ELECTION}={election}")]
+        source = Followed(lease.path(namespace), lease.RESOURCE, lease.read, query)
+        return await all_pages.read(self._client, source)
 
     async def _with_metrics(self, request: Request, autoscaler: Autoscaler, facts: Facts) -> Facts:
         """The facts, with metrics too where the spec as it is needs none of them."""
@@ -179,15 +194,10 @@ class Looker:
         seen: Observation = (await self._observer.observe(other)).observation
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=seen.metrics))
 
-    async def _autoscalers(self, namespace: str) -> list[Autoscaler]:
-        source = following.autoscalers(self._flags.emulation)
-        path = urls.group_version("autoscaling", "v2") + urls.path("namespaces", namespace, HPAS)
-        return await self._list(replace(source, path=path))
-
     async def _learn(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> None:
         """What the controller's caches would hold: the pods of the target, the selectors of the neighbours."""
         for each in all_there:
-            self._memory.register(key_of(each))
+            self._memory.register(each.key)
         own, *_ = await asyncio.gather(self._selector(autoscaler), *self._neighbours(autoscaler, all_there))
         if own is None:
             return
@@ -195,18 +205,18 @@ class Looker:
         source = following.pods(self._flags.emulation)
         query = [("labelSelector", str(own))] if str(own) else []
         path = "/api/v1" + urls.path("namespaces", namespace, "pods")
-        self._pods.replace(await self._list(replace(source, path=path, query=query)), "")
+        self._pods.replace(await all_pages.read(self._client, replace(source, path=path, query=query)), "")
 
     def _neighbours(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> list[asyncio.Future[None]]:
         gate = asyncio.Semaphore(SCALES_AT_ONCE)
-        others = [each for each in all_there if key_of(each) != key_of(autoscaler)]
+        others = [each for each in all_there if each.key != autoscaler.key]
         return [asyncio.ensure_future(self._learn_neighbour(each, gate)) for each in others]
 
     async def _learn_neighbour(self, neighbour: Autoscaler, gate: asyncio.Semaphore) -> None:
         async with gate:
             selector = await self._selector(neighbour)
         if selector is not None:
-            self._memory.keep_selector(key_of(neighbour), selector)
+            self._memory.keep_selector(neighbour.key, selector)
 
     async def _selector(self, autoscaler: Autoscaler) -> Selector | None:
         """The pods that an autoscaler's target picks; None where that cannot be told (its own explanation says why)."""
@@ -218,32 +228,10 @@ class Looker:
         except (StatusError, SelectorError):
             return None
 
-    async def _list(self, source: Followed[T]) -> list[T]:
-        """All objects of a collection, page by page. Raises StatusError."""
-        objects: list[T] = []
-        token = ""
-        while True:
-            query = [*source.query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
-            body = await self._client.get(source.path, subject=source.subject, query=query)
-            try:
-                page = _PAGE.decode(body)
-                objects += [source.read(raw) for raw in page.items or ()]
-            except ValueError as error:
-                raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
-            token = page.metadata.continue_
-            if not token:
-                return objects
 
-
-def _the_one(all_there: Sequence[Autoscaler], request: Request, namespace: str) -> Autoscaler:
-    """The autoscaler that is meant. Raises UsageError."""
-    names = [each.metadata.name for each in all_there]
-    meant = [each for each in all_there if request.name in (None, each.metadata.name)]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        raise UsageError(
-            f"the namespace {namespace} has {len(names)} autoscalers, name one: {wording.listed(names, 10)}"
-        )
-    there = f"there are {wording.listed(names, 10)}" if names else "there are none"
-    raise UsageError(f'no autoscaler "{request.name}" in the namespace {namespace}: {there}')
+def _left_alone(explanation: Explanation, waits: str) -> Explanation:
+    """The explanation of an autoscaler about which nothing is done for now, where `waits` says why."""
+    if not waits:
+        return explanation
+    summary = f"{explanation.autoscaler} is left alone for now ({waits}); else: {explanation.summary}"
+    return msgspec.structs.replace(explanation, summary=summary)

@@ -114,7 +114,7 @@ class _Search:
         if len(self._answers) == 1:
             return next(iter(self._answers.values()))()
         if self._answers:
-            keys = wording.listed(sorted(self._answers), shown=10)
+            keys = wording.listed(explain_request.told(list(self._answers)), shown=10)
             raise UsageError(f"{self._origin} has {len(self._answers)} autoscalers that may be meant, name one: {keys}")
         raise UsageError(self._absence())
 
@@ -125,7 +125,7 @@ class _Search:
             return f"{self._origin}: the first sync of {key} is at {instants.text(meant[key])}, after the time of --at"
         if not self._first_at:
             return f"{self._origin} has no syncs"
-        keys = wording.listed(sorted(self._first_at), shown=10)
+        keys = wording.listed(explain_request.told(list(self._first_at)), shown=10)
         return f"{self._origin} has no autoscaler {self.request.shown}; it has {keys}"
 
 

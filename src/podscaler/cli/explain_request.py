@@ -4,11 +4,16 @@ Made by `podscaler.cli.explain`; `explain_recording` and `explain_cluster` answe
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from podscaler.api import instants
 from podscaler.api.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.cli.explain_care import Care
 from podscaler.clock import NANOSECONDS
+from podscaler.controller import autoscaler_kinds
+from podscaler.controller.autoscaler_kinds import HPA, NAMES, AutoscalerKind
 from podscaler.core import decide, what_if
 from podscaler.core import spec as specs
 from podscaler.core.decision import Decision
@@ -19,9 +24,18 @@ from podscaler.core.model import IncompleteObservation, Observation
 from podscaler.core.settings import Settings
 from podscaler.core.what_if import Assignment
 from podscaler.errors import UsageError
+from podscaler.kube.cache import Key
 
 _MINUTE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 _SECOND = re.compile(rf"({_MINUTE.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
+
+
+class Name(NamedTuple):
+    """Of an autoscaler, None for what is not given."""
+
+    name: str | None = None
+    namespace: str | None = None
+    kind: AutoscalerKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +43,7 @@ class Request:
     """See the module.
 
     Attributes:
-        name, namespace: of the autoscaler; None where they are not given.
+        name, namespace, kind: of the autoscaler; None where they are not given.
         at: the last instant that matters; None: the latest.
         question: what to decide again with; empty: nothing.
     """
@@ -38,26 +52,31 @@ class Request:
     namespace: str | None = None
     at: int | None = None
     question: tuple[Assignment, ...] = ()
+    kind: AutoscalerKind | None = None
 
     def matches(self, key: str) -> bool:
-        """Whether an autoscaler `namespace/name` may be meant."""
-        namespace, _, name = key.partition("/")
-        return self.name in (None, name) and self.namespace in (None, namespace)
+        """Whether an autoscaler `namespace/name` or `namespace/podautoscaler/name` may be meant."""
+        namespace, _, rest = key.partition("/")
+        kind = autoscaler_kinds.of_key((namespace, rest))
+        _, name = autoscaler_kinds.object_key((namespace, rest))
+        return self.name in (None, name) and self.namespace in (None, namespace) and self.kind in (None, kind)
 
     @property
     def shown(self) -> str:
         """The autoscaler that is asked for, as far as it is named."""
         if self.name is None:
             return f"in namespace {self.namespace}" if self.namespace else ""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        named = self.name if self.kind in (None, HPA) else f"{self.kind.flag}/{self.name}"
+        return f"{self.namespace}/{named}" if self.namespace else named
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One explanation, and the comparison that was asked for."""
+    """One explanation, the comparison that was asked for, and for an autoscaler of a cluster who looks after it."""
 
     explanation: Explanation
     comparison: Comparison | None = None
+    care: Care | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +105,38 @@ def decide_again(question: tuple[Assignment, ...], facts: Facts) -> Decision:
         raise UsageError(f"what-if: this spec would look at a metric that was not read then: {error}") from None
 
 
-def parse_name(name: str | None, namespace: str | None) -> tuple[str | None, str | None]:
-    """Name and namespace of NAME or NAMESPACE/NAME. Raises UsageError where they contradict each other."""
-    if name is None or "/" not in name:
-        return name, namespace
-    found, _, rest = name.partition("/")
-    if namespace not in (None, found):
-        raise UsageError(f"{name} is not in the namespace {namespace}")
-    return rest, found
+def parse_name(text: str | None, namespace: str | None) -> Name:
+    """What NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME means; KIND is `hpa` or `podautoscaler`, say.
+
+    A namespace that is called like a kind is to be given as `namespace`. Raises UsageError for anything else, and where
+    the two contradict each other.
+    """
+    if text is None:
+        return Name(None, namespace)
+    *before, name = text.split("/")
+    kind = NAMES.get(before[-1]) if before else None
+    place = before[: len(before) - (kind is not None)]
+    if not name or len(place) > 1 or "" in place:
+        raise UsageError(f'"{text}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME')
+    if place and namespace not in (None, place[0]):
+        raise UsageError(f"{text} is not in the namespace {namespace}")
+    return Name(name, place[0] if place else namespace, kind)
+
+
+def told(keys: Sequence[str]) -> list[str]:
+    """Autoscalers `namespace/name`, in order, so that `parse_name` tells them apart: with their kinds if there are two.
+
+    Args:
+        keys: as the controller calls them.
+    """
+    pairs = [(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)]
+    is_mixed = len({autoscaler_kinds.of_key(pair) for pair in pairs}) > 1
+    return sorted("/".join(_with_kind(pair) if is_mixed else pair) for pair in pairs)
+
+
+def _with_kind(key: Key) -> Key:
+    """The key with the kind in the name; that of a PodAutoscaler has it in any case."""
+    return key if autoscaler_kinds.of_key(key) is not HPA else (key[0], f"{HPA.flag}/{key[1]}")
 
 
 def parse_time(text: str) -> int:

@@ -11,12 +11,11 @@ from podscaler.cli.cluster_connection import Connection, parse_connection
 from podscaler.cli.settings import DURATION, NAMESPACE
 from podscaler.clock import NANOSECONDS, SystemClock
 from podscaler.controller import history_maps
-from podscaler.controller.autoscaler_kinds import HPA, KINDS, POD_AUTOSCALER
+from podscaler.controller.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
 from podscaler.controller.migrating import Migrator, Terms
 from podscaler.errors import StatusError, UsageError
 
 USER_AGENT = f"podscaler/{__version__} ({sys.platform}) migrate"
-NAMES = {name: kind for kind in KINDS for name in (kind.flag, kind.word, kind.plural)} | {"pa": POD_AUTOSCALER}
 
 
 @click.command(epilog="Example: podscaler migrate hpa web -n shop")

@@ -5,7 +5,7 @@ are served and what they are called. A PodAutoscaler may have the name of a Hori
 which the controller keeps what it knows differ by a prefix, which no name of an object can have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podscaler.kube import urls
@@ -59,6 +59,11 @@ POD_AUTOSCALER = AutoscalerKind(
 )
 KINDS: Sequence[AutoscalerKind] = (HPA, POD_AUTOSCALER)
 """All of them."""
+NAMES: Mapping[str, AutoscalerKind] = {
+    **{name: kind for kind in KINDS for name in (kind.flag, kind.word, kind.plural)},
+    "pa": POD_AUTOSCALER,
+}
+"""By what commands call them."""
 
 
 def parse(text: str) -> tuple[AutoscalerKind, ...]:

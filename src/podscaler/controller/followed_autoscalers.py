@@ -145,24 +145,24 @@ class _ByTarget:
 
     def find(self, autoscaler: Autoscaler) -> Iterable[Key]:
         """Those that scale the same."""
-        return self._keys.get(_target(autoscaler), ())
+        return self._keys.get(target_of(autoscaler), ())
 
     def added(self, obj: Autoscaler) -> None:
         """It scales something."""
-        self._keys.setdefault(_target(obj), set()).add(obj.key)
+        self._keys.setdefault(target_of(obj), set()).add(obj.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
         """It may scale something else."""
-        if _target(old) != _target(new):
+        if target_of(old) != target_of(new):
             self.deleted(old)
             self.added(new)
 
     def deleted(self, obj: Autoscaler) -> None:
         """It scales nothing any more."""
-        keys = self._keys.get(_target(obj), set())
+        keys = self._keys.get(target_of(obj), set())
         keys.discard(obj.key)
         if not keys:
-            self._keys.pop(_target(obj), None)
+            self._keys.pop(target_of(obj), None)
 
 
 class _Successors:
@@ -186,7 +186,8 @@ class _Successors:
                 self._handler.added(each)
 
 
-def _target(autoscaler: Autoscaler) -> Reference:
+def target_of(autoscaler: Autoscaler) -> Reference:
+    """What an autoscaler scales."""
     reference = autoscaler.wire.spec.scale_target_ref
     group = reference.api_version.rpartition("/")[0]
     return autoscaler.metadata.namespace, group, reference.kind, reference.name

@@ -11,6 +11,8 @@ at metadata.managedFields when an object changes, and keeps one instant for each
 """
 
 import logging
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +44,20 @@ class _Managed(msgspec.Struct, gc=False):
 _MANAGED = msgspec.json.Decoder(_Managed)
 
 
+class StatusWrite(NamedTuple):
+    """The last write of a status by one field manager, and when the API server took it."""
+
+    manager: str
+    at_ns: int
+
+
+def status_writes(raw: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
+    """Who wrote the status of an object, by its metadata.managedFields. Raises ValueError."""
+    for entry in _MANAGED.decode(raw).metadata.managed_fields or ():
+        if entry.subresource == "status" and entry.time:
+            yield StatusWrite(entry.manager, instants.parse(entry.time))
+
+
 class OtherControllers:
     """See the module's rules.
 
@@ -59,9 +75,9 @@ class OtherControllers:
 
     def note(self, raw: msgspec.Raw) -> None:
         """An autoscaler as the server has it now."""
-        for entry in _MANAGED.decode(raw).metadata.managed_fields or ():
-            if entry.subresource == "status" and entry.time and _is_other(entry.manager):
-                self._wrote(entry.manager, instants.parse(entry.time))
+        for write in status_writes(raw):
+            if _is_other(write.manager):
+                self._wrote(*write)
 
     def listed(self) -> None:
         """All autoscalers have been noted once: what comes now is news."""

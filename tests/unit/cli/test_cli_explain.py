@@ -115,6 +115,44 @@ def test_names(many: Path, arguments: list[str]) -> None:
     assert sentence("--recording", many, *arguments).startswith("shop/api stays at 5: ")
 
 
+BOTH = [sync(0, 8), sync(1, 5, name="podautoscaler/web")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["hpa/web"], "shop/web goes from 5 to 8: "),
+        (["shop/hpa/web"], "shop/web goes from 5 to 8: "),
+        (["podautoscaler/web"], "shop/podautoscaler/web stays at 5: "),
+        (["shop/podautoscaler/web"], "shop/podautoscaler/web stays at 5: "),
+        (["pa/web", "-n", "shop"], "shop/podautoscaler/web stays at 5: "),
+    ],
+)
+def test_names_of_two_kinds(tmp_path: Path, arguments: list[str], expected: str) -> None:
+    """A PodAutoscaler and a HorizontalPodAutoscaler of one name are told apart by their kinds."""
+    path = tmp_path / "both.recording.jsonl"
+    path.write_bytes(text(HEADER, *BOTH))
+    assert sentence("--recording", path, *arguments).startswith(expected)
+
+
+def test_a_name_that_two_kinds_have(tmp_path: Path) -> None:
+    """The refusal names them so that either can be asked for; a name that only one has needs no kind."""
+    path = tmp_path / "both.recording.jsonl"
+    path.write_bytes(text(HEADER, *BOTH, sync(2, 5, name="podautoscaler/api")))
+    assert refusal("--recording", path, "web") == (
+        f"podscaler: {path} has 2 autoscalers that may be meant, name one: shop/hpa/web, shop/podautoscaler/web"
+    )
+    assert sentence("--recording", path, "api").startswith("shop/podautoscaler/api stays at 5: ")
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "shop/", "/web", "a/b/hpa/web", ""])
+def test_names_that_make_no_sense(web: Path, name: str) -> None:
+    """One sentence with the forms that there are."""
+    assert refusal("--recording", web, name) == (
+        f'podscaler: "{name}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME'
+    )
+
+
 def test_standard_input(web: Path) -> None:
     """A recording, plain or gzip, a line of it, decisions with a trace, or JSON that this command wrote."""
     lines = gzip.decompress(web.read_bytes())

@@ -11,13 +11,14 @@ import uuid
 from dataclasses import dataclass, field
 
 from podscaler.clock import Clock
+from podscaler.controller.leading import lease
 from podscaler.controller.leading.lease_lock import LeaseLock
 from podscaler.controller.leading.roster import Roster
 from podscaler.controller.leading.timing import Timing
 from podscaler.kube.client import Client
 
-NAME = "podscaler-controller"
-NAMESPACE = "kube-system"
+NAME = lease.NAME
+NAMESPACE = lease.NAMESPACE
 
 
 def make_identity() -> str:
@@ -45,7 +46,7 @@ class Election:
 
     def shard_name(self, shard: int) -> str:
         """Of the Lease of a shard."""
-        return f"{self.name}-shard-{shard}"
+        return lease.shard_name(self.name, shard)
 
     @property
     def member_name(self) -> str:

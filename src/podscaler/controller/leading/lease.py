@@ -15,6 +15,10 @@ from podscaler.kube import urls
 
 GROUP = "coordination.k8s.io"
 RESOURCE = f"leases.{GROUP}"
+NAME = "podscaler-controller"
+"""Of the Lease of a lone leader, and of the election, unless flags say otherwise."""
+NAMESPACE = "kube-system"
+"""Of the Leases, unless flags say otherwise."""
 ELECTION = "podscaler.dev/election"
 """The label: the name of the election."""
 SHARDS = "podscaler.dev/shards"
@@ -87,6 +91,11 @@ def spec_of(record: Record) -> dict[str, Any]:
         "renewTime": record.renewed_at,
         "leaseTransitions": record.transitions,
     }
+
+
+def shard_name(election: str, shard: int) -> str:
+    """Of the Lease of a shard."""
+    return f"{election}-shard-{shard}"
 
 
 def path(namespace: str, *name: str) -> str:

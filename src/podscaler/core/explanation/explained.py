@@ -89,16 +89,17 @@ def _lines(explanation: Explanation) -> Iterable[str]:
     yield explanation.summary
     for each in explanation.advice:
         yield f"To do: {each}."
-    yield from _step_lines(explanation)
+    yield from section_lines(explanation.steps)
 
 
 def steps_text(explanation: Explanation) -> str:
     """The steps alone, as lines of text."""
-    return "\n".join(_step_lines(explanation))
+    return "\n".join(section_lines(explanation.steps))
 
 
-def _step_lines(explanation: Explanation) -> Iterable[str]:
-    for section in explanation.steps:
+def section_lines(sections: Iterable[Section]) -> Iterable[str]:
+    """The sections as lines of text, each after an empty line."""
+    for section in sections:
         yield ""
         yield section.title
         width = max((len(line.label) for line in section.lines), default=0)
