@@ -238,6 +238,23 @@ async def test_all_but_one(world: World) -> None:
     )
 
 
+async def test_a_way_back_to_nobody(world: World) -> None:
+    """The command warns where nobody seems to look after HorizontalPodAutoscalers, and goes on."""
+    await world.migrate(HPA)
+    arguments = ["migrate", "pa", "web", f"--kubeconfig={world.folder / 'kubeconfig'}"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "podscaler", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    said, warned = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, said.decode().splitlines()[-1], warned.decode()) == (
+        0,
+        "podautoscaler default/web is a HorizontalPodAutoscaler now",
+        "podscaler: warning: nobody seems to look after horizontalpodautoscalers: no controller wrote a status in the "
+        "last 5 minutes, and no kube-controller-manager renews its Lease; what is migrated is not scaled until a controller "
+        "looks after it\n",
+    )
+
+
 async def test_what_is_not_there(world: World) -> None:
     """An autoscaler that does not exist is named."""
     with pytest.raises(UsageError, match="there is no podautoscaler default/web"):

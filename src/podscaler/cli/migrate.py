@@ -10,7 +10,7 @@ from podscaler import __version__
 from podscaler.cli.cluster_connection import Connection, parse_connection
 from podscaler.cli.settings import DURATION, NAMESPACE
 from podscaler.clock import NANOSECONDS, SystemClock
-from podscaler.controller import history_maps
+from podscaler.controller import caretakers, history_maps
 from podscaler.controller.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
 from podscaler.controller.migrating import Migrator, Terms
 from podscaler.errors import StatusError, UsageError
@@ -39,7 +39,8 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
     """A HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round.
 
     The first argument is what it is now. Labels, annotations, owners, status and history are carried over; the first is
-    deleted when the other is being looked after. A migration that was cut off goes on when it is repeated.
+    deleted when the other is being looked after. A migration that was cut off goes on when it is repeated. Before a
+    HorizontalPodAutoscaler is made, a warning tells if nobody seems to look after such.
     """
     if options["is_all"] == (name is not None):
         raise UsageError("give the NAME of an autoscaler, or --all")
@@ -66,6 +67,8 @@ async def _run(connection: Connection, terms: Terms, namespace: str, name: str |
     open_client = connection.open_reader if terms.is_dry_run else connection.open_client
     client = await open_client(clock, user_agent=USER_AGENT)
     try:
+        if terms.target is HPA and (doubt := await caretakers.doubt(client, clock)):
+            click.echo(f"podscaler: warning: {doubt}", err=True)
         migrator = Migrator(client, clock, terms, click.echo)
         if name is not None:
             await migrator.migrate(namespace, name)
