@@ -249,9 +249,9 @@ async def test_a_way_back_to_nobody(world: World) -> None:
     assert (process.returncode, said.decode().splitlines()[-1], warned.decode()) == (
         0,
         "podautoscaler default/web is a HorizontalPodAutoscaler now",
-        "podscaler: warning: nobody seems to look after horizontalpodautoscalers: no controller wrote a status in the "
-        "last 5 minutes, and no kube-controller-manager renews its Lease; what is migrated is not scaled until a controller "
-        "looks after it\n",
+        "podscaler: warning: nobody seems to look after horizontalpodautoscalers: no controller wrote a status in "
+        "the last 5 minutes, and no kube-controller-manager renews its Lease; what is migrated is not scaled until a "
+        "controller looks after it\n",
     )
 
 
