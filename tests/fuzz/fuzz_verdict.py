@@ -16,6 +16,7 @@ UPSTREAMS_5XX = {
     r"strconv.ParseUint: parsing": "the store's versioner returns the parser's error for a resourceVersion",
     r"failed to create typed patch object": "structured-merge-diff's error is passed on as it is",
     r"failed to convert new object": "so is the decoder's after an apply",
+    r"failed to prune fields: ": "and that of a conversion during an apply",
     r"does not contain declared merge key": "one of the errors of strategic merge that upstream has no API error for",
     r"unknown patch type: ": "as above",
     r"The order in patch list:": "as above",

@@ -22,6 +22,11 @@ def wrap32(value: int) -> int:
     return ((value + 2**31) & 0xFFFF_FFFF) - 2**31
 
 
+def wrap_unsigned32(value: int) -> int:
+    """The low 32 bits of `value`."""
+    return value & 0xFFFF_FFFF
+
+
 def wrap64(value: int) -> int:
     """The low 64 bits of `value`, signed."""
     if INT64_MIN <= value <= INT64_MAX:

@@ -1,25 +1,31 @@
-"""What a strategic merge patch may leave behind: values that Go can put back into the fields of a type.
+"""Unstructured data put back into the fields of a type: what a strategic merge patch or an apply leaves behind.
 
-Called by the API server, which otherwise decodes what a patch makes of an object like any body. This decoder is another
-one of upstream's, with other words for values of the wrong type; only those are its business, everything else is said
-by `decoding` afterwards.
+Called by the API server, and where managed fields need an object in another version. This decoder is another one of
+upstream's: it has other words for values of the wrong type, and cuts integers off where `decoding` refuses them. Those
+two are its business; everything else is said by `decoding` afterwards.
 
-Source: the conversion of unstructured data in Kubernetes' apimachinery. Differs: integers beyond 32 bits are refused by
-`decoding`, where upstream cuts them off.
+Source: the conversion of unstructured data in Kubernetes' apimachinery, measured for numbers out of range.
 """
 
 from typing import Any
 
-from podscaler.api import decode_values, decoding, schema
+from podscaler.api import decode_values, decoding, numbers, schema
+from podscaler.api.decoding import Decoded
 from podscaler.api.json_text import DecodeError
 from podscaler.api.schema import Field
 
 _KINDS = ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "string"), (list, "slice"), (dict, "map"))
-_NUMBERS = frozenset({"int32", "int64", "uint32"})
+_NUMBERS = ("int64", "float64")
+_CUT = {"int32": numbers.wrap32, "int64": numbers.wrap64, "uint32": numbers.wrap_unsigned32}
 
 
-def check(value: Any, message: str) -> None:
-    """Return if `value` has the types of the message wherever both have something.
+def decoded(value: Any, message: str) -> Decoded:
+    """The object of unstructured data. Raises DecodeError in upstream's words; KeyError for an unknown message."""
+    return decoding.decode_value(restored(value, message), message)
+
+
+def restored(value: Any, message: str) -> Any:
+    """The data with every integer as its field holds it; its types must be those of the message.
 
     Raises:
         DecodeError: in upstream's words: `cannot restore slice from string`.
@@ -27,51 +33,57 @@ def check(value: Any, message: str) -> None:
     if message in schema.OPAQUE:
         if value is not None and message not in schema.FREE_FORM:
             decoding.decode_value(value, message)
-        return
+        return value
     if not isinstance(value, dict):
         raise DecodeError(f"cannot restore struct from: {_kind(value)}")
-    for field in schema.get_message(message).json_fields():
-        if value.get(field.name) is not None:
-            _check_field(value[field.name], field)
+    found = {
+        field.name: _field(value[field.name], field)
+        for field in schema.get_message(message).json_fields()
+        if value.get(field.name) is not None
+    }
+    return {**value, **found}
 
 
-def _check_field(value: Any, field: Field) -> None:
+def _field(value: Any, field: Field) -> Any:
     if field.repeated:
         if not isinstance(value, list):
             raise DecodeError(f"cannot restore slice from {_kind(value)}")
-        for item in value:
-            _check_element(item, field)
-    elif field.map:
+        return [_element(item, field) for item in value]
+    if field.map:
         if not isinstance(value, dict):
             raise DecodeError(f"cannot restore map from {_kind(value)}")
-        for item in value.values():
-            _check_element(item, field)
-    else:
-        _check_element(value, field)
+        return {key: _element(item, field) for key, item in value.items()}
+    return _element(value, field)
 
 
-def _check_element(value: Any, field: Field) -> None:
+def _element(value: Any, field: Field) -> Any:
     if value is None:
-        return
-    if field.is_scalar:
-        _check_scalar(value, field)
-    else:
-        check(value, field.type)
+        return None
+    return _scalar(value, field) if field.is_scalar else restored(value, field.type)
 
 
-def _check_scalar(value: Any, field: Field) -> None:
+def _scalar(value: Any, field: Field) -> Any:
     kind, wanted = _kind(value), field.type
+    if wanted in _CUT and (kind == "int64" or (kind == "float64" and value.is_integer())):
+        return _CUT[wanted](_int64(value))
     if wanted == "bytes":
         _check_bytes(value)
-        return
-    if wanted == kind or (kind == "int64" and wanted in {*_NUMBERS, "double"}):
-        return
-    if kind == "float64" and (wanted == "double" or (wanted in _NUMBERS and value == int(value))):
-        return
-    if (kind, wanted) == ("int64", "string") or (kind == "float64" and wanted in _NUMBERS):
+    elif wanted != kind and not (wanted == "double" and kind in _NUMBERS):
+        raise DecodeError(_mismatch(kind, field))
+    return value
+
+
+def _int64(number: float) -> int:
+    """A number in 64 bits: one beyond them was read as a float, of which the conversion makes the lowest value."""
+    return int(number) if numbers.INT64_MIN <= number <= numbers.INT64_MAX else numbers.INT64_MIN
+
+
+def _mismatch(kind: str, field: Field) -> str:
+    wanted = field.type
+    if (kind, wanted) == ("int64", "string") or (kind == "float64" and wanted in _CUT):
         named = field.go_type if field.go_type and not (field.repeated or field.map) else wanted
-        raise DecodeError(f"cannot convert {kind} to {named}")
-    raise DecodeError(f"unrecognized type: {'float64' if wanted == 'double' else wanted}")
+        return f"cannot convert {kind} to {named}"
+    return f"unrecognized type: {'float64' if wanted == 'double' else wanted}"
 
 
 def _check_bytes(value: Any) -> None:

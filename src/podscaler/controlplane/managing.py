@@ -15,15 +15,16 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api import canonical, decoding, field, schema
+from podscaler.api import canonical, field, restoring, schema
 from podscaler.api.field import FieldError
+from podscaler.api.json_text import DecodeError
 from podscaler.api.managed_fields import field_sets, kinds, message_types, naming, structural_types
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.kinds import Kind
 from podscaler.api.managed_fields.managers import Entries, timeless
 from podscaler.api.managed_fields.scale_fields import ScaleFields
 from podscaler.api.managed_fields.types import Type
-from podscaler.api.managed_fields.updating import Versions
+from podscaler.api.managed_fields.updating import ConversionError, Versions
 from podscaler.api.resources import Object, Resource, Version
 from podscaler.clock import rfc3339
 from podscaler.controlplane import preparing
@@ -48,6 +49,7 @@ class Update:
 
     Attributes:
         old, new: the object before and after, as stored (storage version), without entries.
+        seen: `new` as the managers of its fields see it (`Strategy.seen_by_managers`).
         live: the entries before.
         sent: the entries that came with the change, None without.
         now_ns: the wall clock.
@@ -56,6 +58,7 @@ class Update:
 
     old: Object
     new: Object
+    seen: Object
     live: Sequence[Any]
     sent: Sequence[Any] | None
     now_ns: int
@@ -102,7 +105,7 @@ class FieldManagers:
             entries = update.live if update.sent is None else update.sent
         else:
             before = kinds.base(update.live, None if update.subresource else update.sent) or []
-            settled = not before or (is_same and before is update.live)
+            settled = not before or (is_same and update.seen is update.new and before is update.live)
             entries = before if settled else self._updated(resource, update, before, author)
         return entries, not (is_same and _say_the_same(entries, update.live))
 
@@ -110,7 +113,7 @@ class FieldManagers:
         kind = self.kind(resource, update.subresource)
         stored = self.storage_version(resource)
         version = author.api_version or stored
-        old, new = update.old, update.new
+        old, new = update.old, update.seen
         if version != stored:
             old, new = (kind.versions.convert(each, stored, version) for each in (old, new))
         return kinds.updated(kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns)))
@@ -232,11 +235,20 @@ def _copied(obj: Object) -> Object:
 
 
 def _converted(find: _Find, obj: Object, version: str, wanted: str) -> Object:
-    """An object in another version. Raises KeyError for one that is not served."""
+    """An object in another version.
+
+    Raises:
+        KeyError: for a version that is not served.
+        ConversionError: for an object, not yet decoded, that cannot be.
+    """
     source, target = find(version), find(wanted)
     if source is None or target is None:
         raise KeyError(wanted)
     copy = _copied(obj)
     if schema.find_message(source.message):
-        copy = decoding.decode_value(copy, source.message).obj
+        try:
+            copy = restoring.decoded(copy, source.message).obj
+        except DecodeError as error:
+            named = f"{version}, Kind={obj.get('kind', '')}"
+            raise ConversionError(f"unable to convert unstructured object to {named}: {error}") from None
     return _form(target, target.from_storage(source.to_storage(copy)))

@@ -28,7 +28,7 @@ POD = "core/v1.Pod"
 def test_wrong_types(value: Any, text: str) -> None:
     """The first value of a wrong type is told in the words of Go's conversion."""
     with pytest.raises(DecodeError) as refused:
-        restoring.check(value, POD)
+        restoring.restored(value, POD)
     assert str(refused.value) == text
 
 
@@ -43,4 +43,45 @@ def test_wrong_types(value: Any, text: str) -> None:
 )
 def test_right_types(value: Any) -> None:
     """What fits is let through, and what no field is there for is somebody else's business."""
-    restoring.check(value, POD)
+    assert restoring.restored(value, POD) == value
+
+
+@pytest.mark.parametrize(
+    ("number", "held"),
+    [
+        pytest.param(2**32 + 3, 3, id="beyond 32 bits"),
+        pytest.param(-(2**32) + 3, 3, id="below 32 bits"),
+        pytest.param(2**63 - 1, -1, id="the highest of 64 bits"),
+        pytest.param(2**63, 0, id="beyond 64 bits"),
+        pytest.param(10**19, 0, id="far beyond them"),
+        pytest.param(-(10**20), 0, id="far below them"),
+        pytest.param(1e30, 0, id="a large float"),
+        pytest.param(float(2**32 + 3), 3, id="a whole float"),
+        pytest.param(-1.0e10, -1410065408, id="a negative one"),
+        pytest.param(-0.0, 0, id="a negative zero"),
+    ],
+)
+def test_numbers_are_cut(number: float, held: int) -> None:
+    """Of an integer the field keeps the bits that it has; what is beyond 64 bits was a float before."""
+    assert restoring.restored({"spec": {"priority": number}}, POD) == {"spec": {"priority": held}}
+
+
+@pytest.mark.parametrize(
+    ("number", "held"),
+    [
+        pytest.param(2**63 - 1, 2**63 - 1, id="the highest"),
+        pytest.param(2**63, -(2**63), id="beyond"),
+        pytest.param(-1e30, -(2**63), id="a float far below"),
+    ],
+)
+def test_long_numbers_are_cut(number: float, held: int) -> None:
+    """Fields of 64 bits hold what is beyond them as their lowest value."""
+    value = {"spec": {"terminationGracePeriodSeconds": number}}
+    assert restoring.decoded(value, POD).obj == {"spec": {"terminationGracePeriodSeconds": held}}
+
+
+def test_numbers_of_messages_of_their_own_are_not_cut() -> None:
+    """A number or text for a port is decoded as in any body."""
+    with pytest.raises(DecodeError) as refused:
+        restoring.restored({"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": 2**32}}}]}}, POD)
+    assert str(refused.value) == "json: cannot unmarshal number 4294967296 into Go value of type int32"

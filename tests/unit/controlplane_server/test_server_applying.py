@@ -174,6 +174,20 @@ async def test_who_may_only_patch_creates_nothing(server: Running) -> None:
             id="a fraction",
         ),
         pytest.param(
+            {**autoscaler(), "metadata": {"name": True}},
+            "fieldManager=a",
+            500,
+            f"(/; {KIND}): .metadata.name: expected string, got &value.valueUnstructured{{Value:true}}",
+            id="a name that is no text",
+        ),
+        pytest.param(
+            {**autoscaler(), "metadata": {"name": "web", "creationTimestamp": 5}},
+            "fieldManager=a",
+            500,
+            f"unstructured object to {KIND}: json: cannot unmarshal number into Go value of type string",
+            id="a time that is no text",
+        ),
+        pytest.param(
             {**autoscaler(), "metadata": {"name": "web", "uid": "x"}},
             "fieldManager=a",
             409,
@@ -201,6 +215,37 @@ async def test_repeated_keys(server: Running, validation: str, status: int, warn
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\ndata: {x: '2'}\n"
     reply = await apply(server, f"{CONFIG_MAPS}/a", text, f"fieldManager=me&fieldValidation={validation}")
     assert (reply.status, reply.headers.get("Warning")) == (status, warnings)
+
+
+async def test_integers_wrap(server: Running) -> None:
+    """A configuration's integer keeps the bits that its field has, also where another version was applied before."""
+    found = []
+    for wanted in (autoscaler("v1", maxReplicas=9), autoscaler(maxReplicas=2**32 + 3)):
+        path = AUTOSCALERS_V1 if wanted["apiVersion"].endswith("v1") else AUTOSCALERS
+        reply = await apply(server, f"{path}/web", wanted, "fieldManager=a")
+        found.append((reply.status, reply.body["spec"]["maxReplicas"]))
+    assert found == [(201, 9), (200, 3)]
+
+
+_NOT_CONVERTED = f"unable to convert unstructured object to {KIND}: cannot convert float64 to int32"
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        pytest.param(
+            "a",
+            f"failed to prune fields: failed to convert merged object to last applied version: {_NOT_CONVERTED}",
+            id="what the same manager applied",
+        ),
+        pytest.param("b", f"failed to convert new object: {_NOT_CONVERTED}", id="what another one applied"),
+    ],
+)
+async def test_configurations_that_cannot_be_converted(server: Running, first: str, message: str) -> None:
+    """Where another version was applied before, the refusal says which step of the merge failed."""
+    await apply(server, f"{AUTOSCALERS_V1}/web", autoscaler("v1"), f"fieldManager={first}")
+    reply = await apply(server, f"{AUTOSCALERS}/web", autoscaler(maxReplicas=1.5), "fieldManager=a&force=true")
+    assert (reply.status, reply.body["message"]) == (500, message)
 
 
 async def test_versions_have_managers_of_their_own(server: Running) -> None:

@@ -16,7 +16,15 @@ from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
 from podscaler.api.managed_fields.types import Type
-from podscaler.api.managed_fields.updating import SERVERS_OWN, Changes, Object, Versions, Writer, taken_away
+from podscaler.api.managed_fields.updating import (
+    SERVERS_OWN,
+    Changes,
+    ConversionError,
+    Object,
+    Versions,
+    Writer,
+    taken_away,
+)
 
 
 class ConfigurationError(ValueError):
@@ -52,6 +60,7 @@ def applied(
     Raises:
         ConfigurationError: for a configuration that does not fit.
         ConflictsError: where it would change fields of others and may not.
+        ConversionError: where the merged object cannot be had in the version of another manager.
     """
     kind = _type(versions, writer.version)
     found = checking.faults(config, kind)
@@ -125,7 +134,9 @@ class _Pruning:
         kind = self._versions.types(last.version) if last and last.fields else None
         if last is None or kind is None:
             return merged
-        whole = self._converted(merged, self._version, last.version)
+        whole = self._converted(
+            merged, self._version, last.version, "failed to convert merged object to last applied version"
+        )
         rest = removing.without(whole, extracting.with_named_fields(last.fields, kind), kind) or {}
         rest = self._with_owned(whole, rest, last.version)
         rest = _with_dangling(whole, rest, last.fields, kind)
@@ -138,13 +149,22 @@ class _Pruning:
             kind = self._versions.types(each)
             if kind is None:
                 continue
-            whole, rest = self._converted(whole, at, each), self._converted(rest, at, each)
+            failed = "failed add back owned items: failed to convert {} object at version " + each
+            whole = self._converted(whole, at, each, failed.format("merged"))
+            rest = self._converted(rest, at, each, failed.format("pruned"))
             rest = _with_fields(whole, rest, self._owned[each], kind)
             at = each
         return self._converted(rest, at, version)
 
-    def _converted(self, obj: Object, version: str, wanted: str) -> Object:
-        return obj if version == wanted else self._versions.convert(obj, version, wanted)
+    def _converted(self, obj: Object, version: str, wanted: str, failed: str = "") -> Object:
+        """An object in another version; `failed` says what it is that fails where it cannot be had."""
+        if version == wanted:
+            return obj
+        try:
+            return self._versions.convert(obj, version, wanted)
+        except ConversionError as error:
+            told = error.within(failed) if failed else error
+            raise told.within("failed to prune fields") from None
 
 
 def _with_fields(whole: Object, rest: Object, fields: Set, kind: Type) -> Object:

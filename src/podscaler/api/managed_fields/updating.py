@@ -40,13 +40,22 @@ SERVERS_OWN: Set = {
 """What nobody owns, because it is the server's."""
 
 
+class ConversionError(ValueError):
+    """An object that cannot be had in another version; the text says why, in upstream's words."""
+
+    def within(self, doing: str) -> "ConversionError":
+        """The same, with what was being done before it."""
+        return ConversionError(f"{doing}: {self}")
+
+
 @dataclass(frozen=True, slots=True)
 class Versions:
     """An object's kind in all its versions.
 
     Attributes:
         types: by apiVersion, how an object is typed in it.
-        convert: an object (in the form in which it is stored) from one apiVersion to another.
+        convert: an object (in the form in which it is stored) from one apiVersion to another. Raises ConversionError
+            for one that no decoder has seen yet.
         ignored: what a write through this path cannot change, whatever it sends.
     """
 
@@ -121,9 +130,15 @@ class Changes:
             return None
         old, new = self._old, self._new
         if version != self._version:
-            old = self._versions.convert(old, self._version, version)
-            new = self._versions.convert(new, self._version, version)
+            old = self._converted(old, version, "old")
+            new = self._converted(new, version, "new")
         return comparing.compare(old, new, kind).without(self._versions.ignored)
+
+    def _converted(self, obj: Object, version: str, which: str) -> Object:
+        try:
+            return self._versions.convert(obj, self._version, version)
+        except ConversionError as error:
+            raise error.within(f"failed to convert {which} object") from None
 
 
 def taken_away(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:

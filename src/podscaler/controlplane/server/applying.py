@@ -8,19 +8,19 @@ defaulted and turned into the storage version like any body.
 Source: the API server's apply patcher; golden update-hpa.jsonl, scale.jsonl.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from podscaler.api import decoding, json_text, yaml_text
+from podscaler.api import json_text, restoring, yaml_text
 from podscaler.api.decoding import Decoded
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.managed_fields import kinds
 from podscaler.api.managed_fields.applying import ConfigurationError
 from podscaler.api.managed_fields.kinds import Application
 from podscaler.api.managed_fields.kinds import Kind as TrackedKind
+from podscaler.api.managed_fields.updating import ConversionError
 from podscaler.api.resources import Object
 from podscaler.clock import rfc3339
 from podscaler.controlplane import refusals as object_refusals
@@ -32,7 +32,6 @@ from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.queries import WriteOptions
 
 APPLY = "application/apply-patch+yaml"
-_FLOAT = re.compile(r"cannot unmarshal number \S*[.eE]\S* into Go .* of type (\w+)$")
 _MAP_TYPE = "map[string]interface {}"
 
 
@@ -98,6 +97,8 @@ class Applying:
             raise object_refusals.unnamed_failure(
                 f"failed to create typed patch object ({_named(config)}): {error}"
             ) from None
+        except ConversionError as error:
+            raise object_refusals.unnamed_failure(str(error)) from None
         self._judge_text(warnings)
         return self._decoded(obj)
 
@@ -118,11 +119,9 @@ class Applying:
 
     def _unconvertible(self, text: str) -> str:
         config = self.configuration.obj
-        float_for = _FLOAT.search(text)
-        why = f"cannot convert float64 to {float_for[1]}" if float_for else text
         return (
             f"failed to convert new object ({_named(config)}) to proper version: "
-            f"unable to convert unstructured object to {_type_text(config)}: {why}"
+            f"unable to convert unstructured object to {_type_text(config)}: {text}"
         )
 
     def _decoded(self, obj: Object) -> Object:
@@ -152,7 +151,7 @@ def object_target(plane: Plane, call: Call) -> Target:
     """The object of a path, or its status."""
     version = call.served.version
     tracked = plane.objects.field_managers.kind(call.served.resource, call.path.subresource)
-    return Target(call.kind, tracked, version.decode or partial(decoding.decode_value, message=version.message))
+    return Target(call.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
 
 
 def parse(body: bytes) -> Configuration:
@@ -209,4 +208,5 @@ def _type_text(config: Object) -> str:
 def _named(config: Object) -> str:
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_type_text(config)}"
+    namespace, name = (found if isinstance(found := metadata.get(key), str) else "" for key in ("namespace", "name"))
+    return f"{namespace}/{name}; {_type_text(config)}"

@@ -95,7 +95,7 @@ class Patching:
         kind = self._kind(patched)
         try:
             if self.patch.type == "strategic":
-                restoring.check(patched, self.expected.message)
+                patched = restoring.restored(patched, self.expected.message)
             decoded = kind.decoded(patched)
         except DecodeError as error:
             raise self._refused(patched, str(error)) from None

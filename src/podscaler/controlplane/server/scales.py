@@ -5,7 +5,7 @@ Called by `app`; what a Scale means for its object is decided by `objects`.
 
 from functools import partial
 
-from podscaler.api import canonical, decoding
+from podscaler.api import canonical, restoring
 from podscaler.api.kinds import scaling
 from podscaler.api.resources import Object
 from podscaler.controlplane import managing, refusals, scale_managing
@@ -23,7 +23,7 @@ OLD_SCALES = tuple(
     Kind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
 """Scales of versions that no path has any more: they can be decoded, and are refused for their version."""
-_APPLICABLE = Target(SCALE, scale_managing.KIND, partial(decoding.decode_value, message=SCALE.message))
+_APPLICABLE = Target(SCALE, scale_managing.KIND, partial(restoring.decoded, message=SCALE.message))
 
 
 async def get(plane: Plane, call: Call) -> Answer:
