@@ -19,6 +19,8 @@ def fill_pod(pod: Object) -> None:
     """Defaults of a Pod: those of its spec, requests from limits, and service links."""
     spec = pod.setdefault("spec", {})
     fill_pod_spec(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("enableServiceLinks", True)
     for container in containers(spec):
         _fill_requests(container.get("resources") or {})
@@ -32,8 +34,7 @@ def fill_template(workload_spec: Object) -> None:
 def fill_pod_spec(spec: Object) -> None:
     """Defaults that pods and templates share."""
     spec.setdefault("restartPolicy", "Always")
-    if spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD_S) < 0:
-        spec["terminationGracePeriodSeconds"] = 1
+    spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD_S)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")

@@ -133,16 +133,11 @@ def _system_faults(system: Object | None, path: str) -> list[FieldError]:
 
 
 def _deadline_faults(spec: Object, path: str) -> list[FieldError]:
-    found = []
     deadline_s = spec.get("activeDeadlineSeconds")
-    if deadline_s is not None and not 1 <= deadline_s <= _INT32_MAX:
-        text = f"must be between 1 and {_INT32_MAX}, inclusive"
-        found.append(invalid(f"{path}.activeDeadlineSeconds", deadline_s, text))
-    grace_s = spec.get("terminationGracePeriodSeconds")
-    if grace_s is not None and grace_s < 0:
-        text = "must be greater than or equal to 0"
-        found.append(invalid(f"{path}.terminationGracePeriodSeconds", grace_s, text))
-    return found
+    if deadline_s is None or 1 <= deadline_s <= _INT32_MAX:
+        return []
+    text = f"must be between 1 and {_INT32_MAX}, inclusive"
+    return [invalid(f"{path}.activeDeadlineSeconds", deadline_s, text)]
 
 
 def _host_faults(spec: Object, path: str) -> list[FieldError]:

@@ -44,6 +44,15 @@ def test_probes_and_hooks() -> None:
     assert found["lifecycle"] == {"preStop": {"httpGet": {"port": 81, "path": "/x", "scheme": "HTTP"}}}
 
 
+def test_negative_grace_periods() -> None:
+    """That of a pod becomes one second, that of a template stays."""
+    pod, workload = ({"spec": {"terminationGracePeriodSeconds": -5}} for _ in range(2))
+    pod_defaults.fill_pod(pod)
+    pod_defaults.fill_template(owner := {"template": workload})
+    periods = [each["spec"]["terminationGracePeriodSeconds"] for each in (pod, owner["template"])]
+    assert periods == [1, -5]
+
+
 def test_ports_and_variables() -> None:
     """Ports speak TCP, field references mean v1."""
     found = _container(
