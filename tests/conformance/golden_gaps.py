@@ -12,18 +12,11 @@ KUBECTL_GAPS: dict[str, str] = {}
 """The reason by case of kubectl's transcripts."""
 
 _KINDS: dict[str, str] = {
-    "DaemonSets keep the annotation with the generation of their template as any other annotation": (
-        "ds-life ds-status daemonset-status-put"
-    ),
     "upstream stores the first update of a Job or of a claim even where it changes nothing": ("job-status pvc-status"),
     "upstream compares the data byte by byte, not by what they mean": ("revision-life"),
     "priority classes are not looked up": ("podspec-50"),
 }
 """Cases of the family `kinds` by reason."""
 
-RECORDED_GAPS: dict[str, str] = {
-    f"kinds:{name}": reason for reason, names in _KINDS.items() for name in names.split()
-} | {
-    "update:status-metric-empty-list": "an empty list in a status is stored as no list, so that nothing changes",
-}
+RECORDED_GAPS: dict[str, str] = {f"kinds:{name}": reason for reason, names in _KINDS.items() for name in names.split()}
 """The reason by `FAMILY:CASE` of the project's own captures."""

@@ -29,6 +29,11 @@ def _nothing_of(new: Object, old: Object) -> None:
     del new, old
 
 
+def _as_stored(sent: Object) -> Callable[[Object], Object]:
+    del sent
+    return _same
+
+
 def _no_errors(new: Object, old: Object | None) -> list[FieldError]:
     del new, old
     return []
@@ -95,6 +100,11 @@ class Strategy:
     """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
     prepare_subresource_update: Mapping[str, Callable[[Object, Object], None]] = field(default_factory=dict)
     """Further subresources whose PUT is an update of the object (`finalize`): what prepare_update is to it."""
+    seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _as_stored
+    """From an update as it was sent (which it does not change) to how the managers of its fields see what is stored.
+
+    That is what is stored, but for what the kind overrules: who sent that owns it all the same.
+    """
     allows_unconditional_update: bool = True
     """Whether a PUT without resourceVersion replaces whatever is stored (not a Lease: its holder must have seen it)."""
     stored_form: Callable[[Object], Object] = _same
@@ -166,6 +176,7 @@ class Resource:
             name that resource's group. Strategy, printer and fields are its own.
         face: tells faces of one name apart: a custom resource has one for each version that is not the stored one.
         is_custom: whether a CustomResourceDefinition made it.
+        hidden_annotations: what only objects show, and not their bare metadata: annotations that stand for a field.
     """
 
     group: str
@@ -186,6 +197,7 @@ class Resource:
     stored_as: str = ""
     face: str = ""
     is_custom: bool = False
+    hidden_annotations: frozenset[str] = frozenset()
 
     @property
     def storage_key(self) -> str:

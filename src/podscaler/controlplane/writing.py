@@ -153,6 +153,7 @@ class Writer:
             self._admit(resource, new, old)
         preparing.check_version(self.named(resource), new, stored)
         self._set_type(resource, new)
+        seen_by_managers = resource.strategy.seen_by_managers(new)
         preparing.complete_update(resource, new, old, options.subresource)
         given = granting.nothing if options.subresource else give
         with given(new, old, is_dry=transaction.is_dry) as grant:
@@ -162,7 +163,8 @@ class Writer:
             if deletion.is_due(resource, new, old):
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
-            update = managing.Update(old, new, live or [], sent, transaction.now_ns, options.subresource)
+            seen = seen_by_managers(new)
+            update = managing.Update(old, new, seen, live or [], sent, transaction.now_ns, options.subresource)
             managed, changed = self.field_managers.settled(resource, update, options.author)
             if not (changed or grant.spec):
                 return stored

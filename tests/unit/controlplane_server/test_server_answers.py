@@ -58,6 +58,15 @@ def test_partial() -> None:
     )
 
 
+def test_partial_without_what_stands_for_fields() -> None:
+    """Annotations of a conversion are no metadata of the object; with the last of them the map goes."""
+    hidden = frozenset({"count", "more"})
+    body = b'{"metadata":{"name":"p","annotations":{"a":"b","count":"1"}}}'
+    head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p"'
+    assert shapes.partial(body, "v1", hidden) == head + b',"annotations":{"a":"b"}}}'
+    assert shapes.partial(body.replace(b'"a":"b",', b""), "v1", hidden) == head + b"}}"
+
+
 @pytest.mark.parametrize(
     ("page", "expected"),
     [

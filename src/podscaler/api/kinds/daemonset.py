@@ -1,12 +1,19 @@
 """The record of DaemonSet (apps/v1).
 
-Source: the API reference of apps/v1; upstream's validation messages.
+The annotation with the generation of the template stands for a field that apps/v1 lost: whatever a client writes into
+it, or leaves out, the server's count is stored, and bare metadata do not show it.
+
+Source: the API reference of apps/v1; upstream's conversion, strategy and validation messages.
 """
 
+import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from podscaler.api import printing
+from podscaler.api import numbers, printing, quoting
 from podscaler.api.field import FieldError, invalid, not_supported, required
+from podscaler.api.json_text import DecodeError
 from podscaler.api.kinds import (
     go_struct,
     int_or_percent,
@@ -21,6 +28,7 @@ from podscaler.api.resources import Column, Object, Printer, Resource, Strategy,
 
 GENERATION = "deprecated.daemonset.template.generation"
 """The annotation that counts changes of the template; the server keeps it, and pods have it as a label."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 _MORE_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 _EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)
@@ -86,7 +94,7 @@ def status_faults(new: Object, old: Object | None) -> list[FieldError]:
 
 def _prepare_create(new: Object) -> None:
     new["status"] = {**_EMPTY_STATUS}
-    _note_generation(new, 1)
+    _note_generation(new, max(template_generation(new), 1))
 
 
 def _prepare_update(new: Object, old: Object) -> None:
@@ -98,6 +106,36 @@ def _prepare_update(new: Object, old: Object) -> None:
 def _prepare_status_update(new: Object, old: Object) -> None:
     status_subresource.keep_spec(new, old)
     _note_generation(new, template_generation(old))
+
+
+def _to_storage(daemon_set: Object) -> Object:
+    """Without the annotation the count is 0, as in Go. Raises DecodeError for what is no number."""
+    noted = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION, "0")
+    _note_generation(daemon_set, _parsed(noted))
+    return daemon_set
+
+
+def _parsed(text: str) -> int:
+    why = "invalid syntax"
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if numbers.INT64_MIN <= number <= numbers.INT64_MAX:
+            return number
+        why = "value out of range"
+    raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(text)}: {why}")
+
+
+def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
+    noted = ((sent.get("metadata") or {}).get("annotations") or {}).get(GENERATION)
+    return partial(_with_note, noted)
+
+
+def _with_note(noted: str | None, stored: Object) -> Object:
+    """A stored object with the count that was sent, if it is another."""
+    annotations = stored["metadata"].get("annotations") or {}
+    if noted is None or noted == annotations.get(GENERATION):
+        return stored
+    return {**stored, "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION: noted}}}
 
 
 def template_generation(daemon_set: Object) -> int:
@@ -132,7 +170,8 @@ RESOURCE = Resource(
     plural="daemonsets",
     singular="daemonset",
     kind="DaemonSet",
-    versions=(Version("v1", "apps/v1.DaemonSet", default=fill),),
+    versions=(Version("v1", "apps/v1.DaemonSet", default=fill, to_storage=_to_storage),),
+    hidden_annotations=frozenset({GENERATION}),
     storage_version="v1",
     short_names=("ds",),
     categories=("all",),
@@ -145,6 +184,7 @@ RESOURCE = Resource(
         validate_status=status_faults,
         has_generation=True,
         warnings=pod_warnings.of_template,
+        seen_by_managers=_seen_by_managers,
     ),
     printer=Printer(
         columns=(

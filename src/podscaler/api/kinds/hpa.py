@@ -3,6 +3,8 @@
 Source: spec/api.md.
 """
 
+from collections.abc import Callable
+
 from podscaler.api.kinds import (
     hpa_annotations,
     hpa_defaults,
@@ -45,6 +47,20 @@ def _complete_spec(hpa: Object) -> Object:
     return spec
 
 
+def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
+    """An empty list of metrics is stored as none, and yet another value than none to whoever sends it."""
+    return _with_empty_metrics if (sent.get("status") or {}).get("currentMetrics") == [] else _as_it_is
+
+
+def _with_empty_metrics(stored: Object) -> Object:
+    status = stored.get("status") or {}
+    return stored if status.get("currentMetrics") else {**stored, "status": {**status, "currentMetrics": []}}
+
+
+def _as_it_is(stored: Object) -> Object:
+    return stored
+
+
 RESOURCE = Resource(
     group="autoscaling",
     plural="horizontalpodautoscalers",
@@ -67,6 +83,7 @@ RESOURCE = Resource(
         ),
     ),
     storage_version="v2",
+    hidden_annotations=hpa_annotations.RESERVED,
     short_names=("hpa",),
     categories=("all",),
     has_status=True,
@@ -78,6 +95,7 @@ RESOURCE = Resource(
         validate_status=hpa_validation.status_faults,
         has_generation=True,
         spec_of=_complete_spec,
+        seen_by_managers=_seen_by_managers,
     ),
     printer=hpa_table.PRINTER,
 )

@@ -33,12 +33,12 @@ def cpu_utilization(target_pct: int) -> Object:
 
 
 def fill_status(hpa: Object) -> None:
-    """What a v2 status always shows, in place: desiredReplicas, and null for no current metrics."""
+    """What a v2 status always shows, in place: desiredReplicas, and null where it says nothing of current metrics."""
     status = hpa.get("status") or {}
     if not status.get("currentReplicas"):
         status.pop("currentReplicas", None)
     status.setdefault("desiredReplicas", 0)
-    status["currentMetrics"] = status.get("currentMetrics") or None
+    status.setdefault("currentMetrics", None)
     for condition in status.get("conditions") or []:
         condition.setdefault("lastTransitionTime", None)
     hpa["status"] = status

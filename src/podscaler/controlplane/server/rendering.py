@@ -43,7 +43,7 @@ def one_body(plane: Plane, call: Call, entry: Entry) -> bytes:
     shapes.check_single(call.served, call.form)
     body = plane.shaper.body(call.served, entry)
     if call.form.shape == "partial":
-        return shapes.partial(body, call.form.meta_version)
+        return _partial(call, body)
     if call.form.shape == "table":
         metadata = {"resourceVersion": str(entry.revision)} if entry.revision else {}
         return _table(call, metadata, [table_row(plane, call, entry)])
@@ -60,7 +60,8 @@ async def page(plane: Plane, call: Call, found: Page) -> Answer:
         return answers.of_protobuf(await _packed_list(plane, call, found))
     bodies = await _in_turns(lambda entry: plane.shaper.body(call.served, entry), found.entries)
     if call.form.shape == "partial_list":
-        body = shapes.partial_list(bodies, found, call.form.meta_version)
+        hidden = call.served.resource.hidden_annotations
+        body = shapes.partial_list(bodies, found, call.form.meta_version, hidden)
     else:
         body = shapes.list_body(call.served, bodies, found)
     return await answers.of_json(body, call.form)
@@ -96,7 +97,11 @@ def shown_object(body: bytes, call: Call) -> bytes | None:
     wanted: IncludeObject = shapes.include_object(call.query.text("includeObject"))
     if wanted == "None":
         return None
-    return body if wanted == "Object" else shapes.partial(body, call.form.meta_version)
+    return body if wanted == "Object" else _partial(call, body)
+
+
+def _partial(call: Call, body: bytes) -> bytes:
+    return shapes.partial(body, call.form.meta_version, call.served.resource.hidden_annotations)
 
 
 def _table(call: Call, metadata: Object, rows: list[Object]) -> bytes:

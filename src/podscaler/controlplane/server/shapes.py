@@ -116,17 +116,25 @@ def list_metadata(page: Page) -> Object:
     return metadata
 
 
-def partial(body: bytes, meta_version: str) -> bytes:
-    """An object's JSON reduced to its metadata."""
+def partial(body: bytes, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
+    """An object's JSON reduced to its metadata, without the annotations that are `hidden`."""
     metadata = bytes(_decode_head(body).metadata)
+    if any(name.encode() in metadata for name in hidden):
+        metadata = json_text.encode(_without_annotations(msgspec.json.decode(metadata), hidden))
     head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{meta_version}","metadata":'
     return head.encode() + metadata + b"}"
 
 
-def partial_list(bodies: Sequence[bytes], page: Page, meta_version: str) -> bytes:
+def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
+    shown = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in hidden}
+    rest = {name: value for name, value in metadata.items() if name != "annotations" or shown}
+    return {**rest, "annotations": shown} if shown else rest
+
+
+def partial_list(bodies: Sequence[bytes], page: Page, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
     """Objects' JSON reduced to a list of metadata."""
     head = _list_head("PartialObjectMetadataList", f"meta.k8s.io/{meta_version}", page)
-    return head + b'"items":[' + b",".join(partial(body, meta_version) for body in bodies) + b"]}"
+    return head + b'"items":[' + b",".join(partial(body, meta_version, hidden) for body in bodies) + b"]}"
 
 
 def check_single(served: Served, form: Form, kind: str = "") -> None:

@@ -218,7 +218,9 @@ class _Frames:
     def _encode(self, notice: Notice) -> bytes:
         form, served, shaper = self._call.form, self._call.served, self._plane.shaper
         if form.shape != "object":
-            return self._framed(notice.type, shapes.partial(shaper.body(served, notice.entry), form.meta_version))
+            hidden = served.resource.hidden_annotations
+            bare = shapes.partial(shaper.body(served, notice.entry), form.meta_version, hidden)
+            return self._framed(notice.type, bare)
         if form.encoding == "protobuf":
             return protobuf_forms.frame(notice.type, shaper.packed(served, notice.entry))
         return _frame(notice.type, shaper.body(served, notice.entry))
