@@ -1,0 +1,67 @@
+"""The table of permissions in docs/controller.md says what the shipped roles grant, neither less nor more."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from shipped_manifests import DEPLOY, Grant, grants, of_kind, read
+
+PAGE = DEPLOY.parent / "docs" / "controller.md"
+HEADER = "| where | API group | resources | verbs | for |"
+NUMBERED = re.compile(r"`([a-z-]+-)(\d\d)` to `\1(\d\d)`")
+SHARDS = "with shards"
+
+
+def rows() -> list[list[str]]:
+    """The cells of each row."""
+    _, table = PAGE.read_text().split(f"{HEADER}\n|---|---|---|---|---|\n")
+    lines = table.split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def granted(row: list[str]) -> Iterator[Grant]:
+    """What a row says."""
+    _, groups, cell, verbs, reason = row
+    assert reason, row
+    resources, _, names = cell.partition(":")
+    rule = {
+        "apiGroups": ["" if group == "core" else group for group in groups.split(", ")],
+        "resources": resources.split(", "),
+        "verbs": verbs.split(", "),
+        "resourceNames": _names(names),
+    }
+    return grants([rule])
+
+
+def _names(text: str) -> list[str]:
+    numbered = [
+        f"{prefix}{number:02}"
+        for prefix, first, last in NUMBERED.findall(text)
+        for number in range(int(first), int(last) + 1)
+    ]
+    return re.findall(r"`([^`]+)`", NUMBERED.sub("", text)) + numbered
+
+
+def said(place: str, *, with_shards: bool) -> set[Grant]:
+    """What the rows of a place say; those of Leases are other ones with shards."""
+    return {
+        grant
+        for row in rows()
+        if row[0].startswith(place) and (row[1] != "coordination.k8s.io" or (SHARDS in row[0]) is with_shards)
+        for grant in granted(row)
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "path", "with_shards"),
+    [
+        ("cluster", "ClusterRole", "base", False),
+        ("namespace", "Role", "base", False),
+        ("namespace", "Role", "overlays/sharded", True),
+    ],
+    ids=["everywhere", "in a namespace", "with shards"],
+)
+def test_the_table_is_what_the_manifests_grant(place: str, kind: str, path: str, *, with_shards: bool) -> None:
+    """Row by row it adds up to the rules."""
+    assert said(place, with_shards=with_shards) == set(grants(of_kind(read(path, "rbac.yaml"), kind)["rules"]))
