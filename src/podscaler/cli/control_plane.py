@@ -15,12 +15,14 @@ from podscaler import supervision
 from podscaler.api import catalog
 from podscaler.api.kinds import hpa_removed, metrics
 from podscaler.api.resources import Resource
-from podscaler.cli import recording
+from podscaler.cli import endpoints, recording
+from podscaler.cli.endpoints import Serving
 from podscaler.cli.machine import Machine
+from podscaler.cli.own_autoscaler import OwnAutoscaler
 from podscaler.clock import Clock
-from podscaler.controller import loop
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
+from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.controlplane.access import (
     account_admission,
@@ -71,6 +73,7 @@ class UpSettings:
         metric_resolution_s: seconds between readings of CPU and memory.
         autoscaler: the controller's settings; None runs without it.
         record: where the autoscaler's syncs are recorded, if anywhere.
+        autoscaler_serving: where its /metrics, /healthz and /readyz are served, if anywhere.
         serve_removed_apis: whether versions that upstream no longer serves are served.
         api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
         workload_controllers: whether ours run; another controller manager does their work otherwise.
@@ -86,6 +89,7 @@ class UpSettings:
     metric_resolution_s: float
     autoscaler: Settings | None
     record: RecordFile | None = None
+    autoscaler_serving: Serving | None = None
     serve_removed_apis: bool = False
     api_only: bool = False
     workload_controllers: bool = True
@@ -204,7 +208,7 @@ class ControlPlane:
             self._begin(name, part)
         self._begin("controllers", controllers.run)
         if self._settings.autoscaler is not None:
-            self._begin("autoscaler", self._autoscaler(self._settings.autoscaler, kept))
+            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
 
     async def _open_audit(self) -> AuditLog | None:
         """The audit log, if one is wanted; it takes what requests say until the server has stopped."""
@@ -250,10 +254,14 @@ class ControlPlane:
             neighbours=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
         )
 
-    def _autoscaler(self, settings: Settings, kept: Recording) -> Callable[[], Awaitable[None]]:
+    async def _autoscaler(self, settings: Settings, kept: Recording) -> Callable[[], Awaitable[None]]:
+        own = OwnAutoscaler(settings, self._clock, kept)
+        shown = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
+        await self._exit.enter_async_context(shown)
+
         async def run() -> None:
             config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
-            await loop.run_controller(config, settings, self._clock, kept)
+            await own.run(config)
 
         return run
 

@@ -16,11 +16,10 @@ from podscaler.cli.cluster_connection import Connection, connection_options, par
 from podscaler.cli.election import Alone, Elected, Working
 from podscaler.cli.endpoints import Serving
 from podscaler.clock import SystemClock
-from podscaler.controller import garbage, permissions, reaching
+from podscaler.controller import garbage, permissions, reaching, request_metrics
 from podscaler.controller.leading.election import Election
 from podscaler.controller.loop import USER_AGENT, Controller
 from podscaler.controller.record_file import RecordFile
-from podscaler.controller.request_metrics import CountedTransport, RequestMetrics
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
 from podscaler.kube.config import Config
@@ -81,8 +80,7 @@ async def run(
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
         controller = Controller(client, settings, clock, recording=kept)
-        requests = RequestMetrics(controller.telemetry.registry)
-        client.look_on(lambda transport: CountedTransport(transport, requests, clock))
+        request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.look_on(client, controller)
         work: Working = Alone(controller, client)

@@ -1,7 +1,7 @@
-"""Flags of `podscaler controller` for its own endpoints: where /metrics, /healthz and /readyz are served, and how.
+"""Flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
 `podscaler.cli.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and serves with
-what comes back.
+what comes back. `podscaler.cli.up` has `address_option` alone.
 """
 
 import asyncio
@@ -24,13 +24,14 @@ log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+address_option = click.option(
+    "--metrics-bind-address",
+    metavar="HOST:PORT",
+    default="",
+    help="serve the controller's /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
+)
 _OPTIONS = (
-    click.option(
-        "--metrics-bind-address",
-        metavar="HOST:PORT",
-        default="",
-        help="serve /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
-    ),
+    address_option,
     click.option(
         "--tls-cert-file",
         type=click.Path(path_type=Path),
@@ -71,6 +72,11 @@ def parse_serving(options: Mapping[str, Any]) -> Serving | None:
         return None
     host, port = parse_address(text)
     return Serving(host, port, None if certificate is None else (certificate, key))
+
+
+def parse_address_option(text: str) -> Serving | None:
+    """What the value of `address_option` means, over plain HTTP; None: nothing is served. Raises UsageError."""
+    return Serving(*parse_address(text)) if text else None
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from podscaler.cli import ending_signals, log_output, recording
+from podscaler.cli import ending_signals, endpoints, log_output, recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
 from podscaler.clock import NANOSECONDS, SystemClock
@@ -67,6 +67,7 @@ def default_data_dir() -> Path:
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
 @log_output.log_options
 @recording.record_options
+@endpoints.address_option
 @controller_settings.controller_options
 def command(
     *,
@@ -88,8 +89,9 @@ def command(
     if resolution_ns < NANOSECONDS // 10:
         raise UsageError(f"--{METRIC_RESOLUTION} must be at least 100ms")
     without_autoscaler = without_autoscaler or options["api_only"]
-    if without_autoscaler and options["record"] is not None:
-        raise UsageError("--record needs the autoscaler, which is left out")
+    for flag in ("record", "metrics_bind_address") if without_autoscaler else ():
+        if options[flag]:
+            raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
     folder = (data_dir or default_data_dir()).expanduser().absolute()
     wanted = UpSettings(
         data_dir=folder,
@@ -98,6 +100,7 @@ def command(
         metric_resolution_s=resolution_ns / NANOSECONDS,
         autoscaler=None if without_autoscaler else autoscaler,
         record=recording.record_file(options, autoscaler),
+        autoscaler_serving=endpoints.parse_address_option(options["metrics_bind_address"]),
         serve_removed_apis=_serves_removed_apis(options),
         api_only=options["api_only"],
         workload_controllers=not options["without_workload_controllers"],

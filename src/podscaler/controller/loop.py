@@ -44,10 +44,8 @@ from podscaler.controller.standing import Standing
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.syncing import Reconciling
 from podscaler.controller.telemetry import Telemetry
-from podscaler.kube import opening
 from podscaler.kube.cache import Cache, Key
 from podscaler.kube.client import Client
-from podscaler.kube.config import Config
 from podscaler.kube.watch import Reflector
 from podscaler.metrics.listed import KnownPods
 from podscaler.metrics.source import MetricsSource
@@ -324,12 +322,3 @@ class _Chosen:
 
 def _word(key: Key) -> str:
     return of_key(key).word
-
-
-async def run_controller(config: Config, settings: Settings, clock: Clock, recording: Recording) -> None:
-    """Run a controller on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
-    client = await opening.open_client(config, clock, user_agent=USER_AGENT)
-    try:
-        await Controller(client, settings, clock, recording=recording).run()
-    finally:
-        await client.close()

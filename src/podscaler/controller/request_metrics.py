@@ -1,7 +1,7 @@
 """Upstream's metrics of the requests that the controller sends: how many, with what result, and how long they took.
 
-`podscaler controller` puts a CountedTransport around its client's transport. Watches are counted when their answer
-begins, and have no duration, as upstream.
+`podscaler controller` and the autoscaler of `podscaler up` have their clients' requests counted. Watches are counted
+when their answer begins, and have no duration, as upstream.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient (names, labels, buckets).
 """
@@ -13,6 +13,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from podscaler.clock import Clock
+from podscaler.kube.client import Client
 from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
 
 BUCKETS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -100,3 +101,15 @@ class CountedTransport:
     async def close(self) -> None:
         """As in Transport."""
         await self._transport.close()
+
+
+def count(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
+    """Have all requests of a client counted; call it before the first.
+
+    Args:
+        client: whose requests.
+        registry: where the metrics are exposed.
+        clock: for durations.
+    """
+    metrics = RequestMetrics(registry)
+    client.look_on(lambda transport: CountedTransport(transport, metrics, clock))

@@ -1,33 +1,42 @@
 """The controller's own small HTTP server: /metrics, /healthz and /readyz.
 
-`podscaler controller` starts it on --metrics-bind-address. It tells nothing secret, and reads nothing from requests.
+`podscaler controller` and `podscaler up` start it on --metrics-bind-address. It tells nothing secret, and reads nothing
+from requests.
 """
 
 import asyncio
 import ssl
 from collections.abc import Callable
+from typing import Protocol
 
 from aiohttp import web
 
-from podscaler.controller.telemetry import Telemetry
 from podscaler.errors import UsageError
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Figures(Protocol):
+    """What /metrics shows: a controller's Telemetry, for one."""
+
+    def render(self) -> bytes:
+        """All of it in Prometheus' text format; is called in a thread."""
+        ...
 
 
 class Endpoints:
     """The server.
 
     Args:
-        telemetry: what /metrics shows.
+        figures: what /metrics shows.
         unready: the reasons why the controller is not ready; empty when it is.
         fault: what is wrong with its leader election; empty where nothing is.
     """
 
     def __init__(
-        self, telemetry: Telemetry, unready: Callable[[], list[str]], fault: Callable[[], str] | None = None
+        self, figures: Figures, unready: Callable[[], list[str]], fault: Callable[[], str] | None = None
     ) -> None:
-        self._telemetry = telemetry
+        self._figures = figures
         self._unready = unready
         self._fault = fault
         self._runner: web.AppRunner | None = None
@@ -58,7 +67,7 @@ class Endpoints:
             await self._runner.cleanup()
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        body = await asyncio.to_thread(self._telemetry.render)
+        body = await asyncio.to_thread(self._figures.render)
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
     async def _healthz(self, _: web.Request) -> web.Response:
