@@ -81,6 +81,21 @@ def test_defaults_apply_below_defaults_and_to_idle_nulls() -> None:
             NUMBER, "x", ['a: Invalid value: "string": a in body must be of type integer: "string"'], id="type"
         ),
         pytest.param(
+            {**NUMBER, "format": "int64"},
+            1e30,
+            [
+                'a: Invalid value: "float64": a in body must be of type int64: "float64"',
+                '<nil>: Invalid value: "": Checked value must be of type integer with format int64 in a',
+            ],
+            id="format",
+        ),
+        pytest.param(
+            {"x-kubernetes-int-or-string": True},
+            2**63,
+            ['a: Invalid value: "number": a in body must be of type integer,string: "number"'],
+            id="beyond 64 bits",
+        ),
+        pytest.param(
             {**NUMBER, "maximum": 3}, 4, ["a: Invalid value: 4: a in body should be less than or equal to 3"], id="max"
         ),
         pytest.param({**NUMBER, "maximum": 3}, 3, [], id="at the maximum"),

@@ -20,6 +20,8 @@ from podscaler.api.field import FieldError
 
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
 _INT64 = (-(2**63), 2**63 - 1)
+_MAX_WHOLE = 2**53 - 1
+"""A float beyond it is no integer, even if it is whole."""
 
 
 def type_of(value: Any) -> tuple[str, str]:
@@ -28,10 +30,10 @@ def type_of(value: Any) -> tuple[str, str]:
         return "null", ""
     if isinstance(value, bool):
         return "boolean", ""
-    if isinstance(value, int):
+    if isinstance(value, int) and _INT64[0] <= value <= _INT64[1]:
         return "integer", "int64"
-    if isinstance(value, float):
-        return "number", "double"
+    if isinstance(value, int | float):
+        return "number", "float64"
     if isinstance(value, str):
         return "string", ""
     return ("array" if isinstance(value, list) else "object"), ""
@@ -46,7 +48,7 @@ def of_type(value: Any, schema: Structural, path: str) -> Findings:
         return Findings(checks=1) if is_fine else Findings([findings.wrong_type(path, "null", wanted, "null")])
     if not schema.types:
         return Findings()
-    is_whole = kind == "number" and value == int(value) and "integer" in schema.types
+    is_whole = kind == "number" and abs(value) <= _MAX_WHOLE and value == int(value) and "integer" in schema.types
     is_number = kind == "integer" and "number" in schema.types
     is_fine = kind in schema.types or is_whole or is_number
     if schema.format:
