@@ -14,7 +14,6 @@ KUBECTL_GAPS: dict[str, str] = {}
 _KINDS: dict[str, str] = {
     "upstream stores the first update of a Job or of a claim even where it changes nothing": ("job-status pvc-status"),
     "upstream compares the data byte by byte, not by what they mean": ("revision-life"),
-    "priority classes are not looked up": ("podspec-50"),
 }
 """Cases of the family `kinds` by reason."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from podscaler.api import catalog
 from podscaler.clock import SystemClock
+from podscaler.controlplane import pod_classes
 from podscaler.controlplane.access import bootstrap, signing_key
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
@@ -65,6 +66,8 @@ def serving(
         neighbours = Neighbours(virtual=virtual, accounts=accounts)
         await make_system_namespaces(LocalRegistry(objects))
         await bootstrap.ensure_policy(LocalRegistry(objects))
+        await pod_classes.make_system_classes(LocalRegistry(objects))
+        pod_classes.admit_pods(objects)
         cluster_ips = ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200))
         objects.give("services", cluster_ips.give)
         objects.listen(cluster_ips.notice)

@@ -117,6 +117,8 @@ class Strategy:
     """Whether a PUT to an object that does not exist creates it (Lease, Event, Service, ...)."""
     orphans_by_default: bool = False
     """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
+    permanent_names: Mapping[str, str] = field(default_factory=dict)
+    """Objects that cannot be deleted, by name, with what a client is told who tries."""
     orphaning_warning: str = ""
     """What a client is told that deletes without naming a propagation policy, and so leaves dependents behind (Job)."""
     is_checked_before_metadata: bool = False

@@ -24,6 +24,7 @@ from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
+from podscaler.controlplane import pod_classes
 from podscaler.controlplane.access import (
     account_admission,
     audit_log,
@@ -173,6 +174,7 @@ class ControlPlane:
         kinds = KnownKinds(objects)
         await make_system_namespaces(registry)
         await bootstrap.ensure_policy(registry)
+        await pod_classes.make_system_classes(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.give("services", cluster_ips.give)
@@ -181,6 +183,7 @@ class ControlPlane:
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
         accounts = AccountTokens(access.key, objects.find, self._clock)
+        pod_classes.admit_pods(objects)
         if not self._settings.api_only:
             account_admission.admit_pods(objects, Random())
         kubelet = registry.acting_as("kubelet")

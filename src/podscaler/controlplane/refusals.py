@@ -8,7 +8,7 @@ from typing import Any
 
 from podscaler.api import field
 from podscaler.api.field import FieldError
-from podscaler.api.resources import Resource
+from podscaler.api.resources import Object, Resource
 from podscaler.errors import Cause, StatusError
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -84,6 +84,12 @@ def forbidden(resource: Resource, name: str, why: str, *, cause: Cause | None = 
     message = f'{resource.key} "{name}" is forbidden: {why}'
     causes = [cause] if cause else []
     return StatusError(message, code=403, reason="Forbidden", details=_details(resource, name), causes=causes)
+
+
+def name_at_admission(obj: Object) -> str:
+    """What admission calls an object, whose name may still have to be made."""
+    metadata = obj.get("metadata") or {}
+    return str(metadata.get("name") or metadata.get("generateName") or "Unknown")
 
 
 def invalid(resource: Resource, name: str, errors: list[FieldError]) -> StatusError:

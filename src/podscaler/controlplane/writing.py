@@ -95,11 +95,11 @@ class Writer:
             raise refusals.unnamed_failure("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
-        self._set_name(transaction, resource, metadata)
         sent = managed = metadata.get("managedFields")
         if author is not None:
             managed = self.field_managers.created(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
+        self._set_name(transaction, resource, obj["metadata"])
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
         with give(obj, None, is_dry=transaction.is_dry) as grant:
             faults = preparing.new_faults(resource, obj) + managing.faults(managed if sent else None)
@@ -177,6 +177,9 @@ class Writer:
         """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
         stored = self._get(transaction, resource, key)
         namespaces.check_delete(resource, stored.name)
+        if stored.name in resource.strategy.permanent_names:
+            why = resource.strategy.permanent_names[stored.name]
+            raise refusals.forbidden(self.named(resource), stored.name, why)
         deletion.check_preconditions(self.named(resource), stored, options)
         plan = deletion.plan(resource, stored.decode(), options, transaction.now_ns)
         newest = stored

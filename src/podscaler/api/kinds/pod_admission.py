@@ -1,63 +1,42 @@
 """What upstream's admission plugins add to a new pod, as far as it shows in the stored object.
 
 Called by the Pod record when a pod is created. Differs: without the ServiceAccount plugin, as in the golden captures.
+What classes make of a pod (`pod_classes`) is there already where they are looked up.
 
-Source: the plugins DefaultTolerationSeconds and Priority; the pod strategy (status, qosClass).
+Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
 """
 
 from collections.abc import Iterable
 
-from podscaler.api.kinds import pod_defaults
+from podscaler.api.kinds import pod_classes, pod_defaults
 from podscaler.api.quantity import Quantity
 from podscaler.api.resources import Object
-from podscaler.errors import StatusError
 
 _EVICTION_DELAY_S = 300
-_POLICY = "PreemptLowerPriority"
-_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 def admit(pod: Object) -> None:
-    """Give a new pod its tolerations, its priority and its first status, in place. Raises StatusError 403."""
+    """Give a new pod its tolerations, its first status and, unless its class did, its priority, in place."""
     spec = pod["spec"]
-    _tolerate(spec, "node.kubernetes.io/not-ready")
-    _tolerate(spec, "node.kubernetes.io/unreachable")
-    _check_overhead(pod)
-    priority = _PRIORITIES.get(spec.get("priorityClassName", ""), 0)
-    _check_given(spec, (pod.get("metadata") or {}).get("name", ""), {"priority": priority, "preemptionPolicy": _POLICY})
-    spec["priority"] = priority
-    spec.setdefault("preemptionPolicy", _POLICY)
+    tolerate(spec)
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", pod_classes.DEFAULT_POLICY)
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
-
-
-def _check_overhead(pod: Object) -> None:
-    """What running a pod costs besides its containers is said by its runtime class, and by nobody else."""
-    if not pod["spec"].get("overhead") or pod["spec"].get("runtimeClassName"):
-        return
-    name = (pod.get("metadata") or {}).get("name", "")
-    text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-    details = {"name": name, "kind": "pods"}
-    raise StatusError(f'pods "{name}" is forbidden: {text}', code=403, reason="Forbidden", details=details)
-
-
-def _check_given(spec: Object, name: str, computed: Object) -> None:
-    """Refuse what only the name of a priority class may say."""
-    words = {"priority": "integer value of priority", "preemptionPolicy": "string value of PreemptionPolicy"}
-    for key, word in words.items():
-        if key in spec and spec[key] != computed[key]:
-            why = f"must not be provided in pod spec; priority admission controller computed {computed[key]}"
-            text = f'pods "{name}" is forbidden: the {word} ({spec[key]}) {why} from the given PriorityClass name'
-            raise StatusError(text, code=403, reason="Forbidden", details={"name": name, "kind": "pods"})
 
 
 def admit_again(pod: Object, old: Object) -> None:
     """Give a changed pod what admission once gave it, where a client left it out, in place."""
     spec = pod["spec"]
-    _tolerate(spec, "node.kubernetes.io/not-ready")
-    _tolerate(spec, "node.kubernetes.io/unreachable")
+    tolerate(spec)
     for name in ("priority", "preemptionPolicy"):
         if name in old["spec"]:
             spec.setdefault(name, old["spec"][name])
+
+
+def tolerate(spec: Object) -> None:
+    """Let a pod stay for a while on a node that is gone or not ready, unless it says itself for how long."""
+    _tolerate(spec, "node.kubernetes.io/not-ready")
+    _tolerate(spec, "node.kubernetes.io/unreachable")
 
 
 def _tolerate(spec: Object, taint: str) -> None:

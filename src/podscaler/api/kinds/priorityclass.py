@@ -1,4 +1,4 @@
-"""The record of PriorityClass (scheduling.k8s.io/v1): kept for clients; nothing here is scheduled by priority.
+"""The record of PriorityClass (scheduling.k8s.io/v1): pods are given its value; nothing here is scheduled by it.
 
 Source: the API reference of scheduling.k8s.io/v1; upstream's validation messages.
 """
@@ -12,7 +12,20 @@ from podscaler.api.resources import Column, Object, Printer, Resource, Strategy,
 HIGHEST_VALUE = 1_000_000_000
 """The highest priority that is not the system's own."""
 _SYSTEM_PREFIX = "system-"
-_SYSTEM = frozenset({"system-node-critical", "system-cluster-critical"})
+SYSTEM: dict[str, Object] = {
+    "system-node-critical": {
+        "value": 2_000_001_000,
+        "description": "Used for system critical pods that must not be moved from their current node.",
+        "preemptionPolicy": "PreemptLowerPriority",
+    },
+    "system-cluster-critical": {
+        "value": 2_000_000_000,
+        "description": "Used for system critical pods that must run in the cluster, but can be moved to another node "
+        "if necessary.",
+        "preemptionPolicy": "PreemptLowerPriority",
+    },
+}
+"""The classes of every cluster, as the API server makes them."""
 _POLICIES = ("Never", "PreemptLowerPriority")
 
 
@@ -29,10 +42,10 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
         return [_fixed(name, given) for name, given, stored in changed if given != stored]
     found = []
     name = new["metadata"].get("name", "")
-    if name.startswith(_SYSTEM_PREFIX) and name not in _SYSTEM:
+    if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM:
         text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
         found.append(forbidden("metadata.name", text))
-    elif value > HIGHEST_VALUE and name not in _SYSTEM:
+    elif value > HIGHEST_VALUE and name not in SYSTEM:
         text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
         found.append(forbidden("value", text))
     return found + ([] if policy in _POLICIES else [not_supported("preemptionPolicy", policy, _POLICIES)])
@@ -68,7 +81,12 @@ RESOURCE = Resource(
     storage_version="v1",
     namespaced=False,
     short_names=("pc",),
-    strategy=Strategy(validate=faults, has_generation=True, spec_of=_content),
+    strategy=Strategy(
+        validate=faults,
+        has_generation=True,
+        spec_of=_content,
+        permanent_names=dict.fromkeys(SYSTEM, "this is a system priority class and cannot be deleted"),
+    ),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the priority class."),

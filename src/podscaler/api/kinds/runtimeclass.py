@@ -1,4 +1,4 @@
-"""The record of RuntimeClass (node.k8s.io/v1): kept for clients; pods name a class without one being there.
+"""The record of RuntimeClass (node.k8s.io/v1): what running a pod of it costs and where it can run.
 
 Source: the API reference of node.k8s.io/v1.
 """

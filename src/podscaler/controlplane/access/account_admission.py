@@ -67,7 +67,7 @@ def _find_account(objects: Objects, namespace: str, name: str) -> Object | None:
 
 
 def _refuse(objects: Objects, pod: Object, why: str) -> Exception:
-    return refusals.forbidden(objects.resource("pods"), pod["metadata"].get("name", ""), why)
+    return refusals.forbidden(objects.resource("pods"), refusals.name_at_admission(pod), why)
 
 
 def _is_mounted(spec: Object, account: Object) -> bool:

@@ -147,11 +147,3 @@ def test_tolerations_are_not_doubled() -> None:
     pod = {"spec": {"containers": [], "tolerations": [own]}}
     pod_admission.admit(pod)
     assert [each["key"].rpartition("/")[2] for each in pod["spec"]["tolerations"]] == ["unreachable", "not-ready"]
-
-
-def test_priority_classes_of_the_system() -> None:
-    """The built-in priority classes have their numbers, other pods priority 0."""
-    pods = [{"spec": {"priorityClassName": name, "containers": []}} for name in ("system-node-critical", "")]
-    for pod in pods:
-        pod_admission.admit(pod)
-    assert [pod["spec"]["priority"] for pod in pods] == [2_000_001_000, 0]
