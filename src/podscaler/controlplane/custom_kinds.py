@@ -8,13 +8,15 @@ What a definition goes through:
 | is stored, its names are free              | it is Established, and its kind is served                            |
 | is stored, somebody else has its names     | NamesAccepted is False, and it is not served until they are free     |
 | is changed                                 | its kind is served as it says now; names that clash stay as they were|
+|                                            | and who watches its objects is sent away, to come again              |
 | is being deleted                           | nothing new is created, all its objects are deleted, then it goes    |
 | is gone                                    | its kind is not served any more                                      |
 
 Invariants: what is Established is served before anybody can ask for it; a kind is known to `Objects` before it has a
 path, and loses its path first.
 
-Source: the API documentation of CustomResourceDefinition; upstream's naming, establishing and finalizing controllers.
+Source: the API documentation of CustomResourceDefinition; upstream's naming, establishing and finalizing controllers,
+and its handler, which gives up the storage of a definition whose spec or accepted names change.
 Differs: there is no delay before a kind is established, as there is only one server.
 """
 
@@ -33,6 +35,7 @@ from podscaler.controlplane.options import DeleteOptions
 from podscaler.controlplane.registry import Change
 from podscaler.controlplane.workloads.loop import ControlLoop, Watched
 
+_Said = tuple[Object, Object | None]
 AT_ONCE = 2
 LOOK_AGAIN_S = 0.5
 """How often it is looked whether finalizers still keep objects of a definition that goes."""
@@ -65,11 +68,17 @@ class CustomKinds:
         self._paths = paths
         self._clock = clock
         self._served: dict[str, Records] = {}
+        self._said: dict[str, _Said] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._enders: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever a kind comes or goes."""
         self._listeners.append(listener)
+
+    def listen_for_ends(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with a kind's `Resource.key` whenever it is served in another way than before, or no more."""
+        self._enders.append(listener)
 
     def load(self) -> None:
         """Serve what the stored definitions say, before anybody asks."""
@@ -132,6 +141,7 @@ class CustomKinds:
             return
         name = crd["metadata"]["name"]
         before, now = self._served.get(name), records.of(crd)
+        said, self._said[name] = self._said.get(name), _said(crd)
         self._served[name] = now
         for record in (now.stored, *now.faces):
             self._objects.serve(record)
@@ -141,15 +151,23 @@ class CustomKinds:
                 self._objects.withdraw(record.key)
         if before is None:
             self._tell()
+        elif said != self._said[name]:
+            self._end_watches(before)
 
     def _withdraw(self, name: str) -> None:
         gone = self._served.pop(name, None)
         if gone is None:
             return
+        del self._said[name]
         self._paths.serve(name, ())
         for record in (*gone.faces, gone.stored):
             self._objects.withdraw(record.key)
+        self._end_watches(gone)
         self._tell()
+
+    def _end_watches(self, gone: Records) -> None:
+        for listener in self._enders:
+            listener(gone.stored.key)
 
     def _tell(self) -> None:
         for listener in self._listeners:
@@ -172,6 +190,11 @@ class CustomKinds:
 
     def _mark_deleting(self, crd: Object) -> None:
         crd_conditions.mark_deleting(crd, rfc3339(self._clock.now_ns()))
+
+
+def _said(crd: Object) -> _Said:
+    """What decides how objects are served."""
+    return crd["spec"], (crd.get("status") or {}).get("acceptedNames")
 
 
 def _release(crd: Object) -> None:

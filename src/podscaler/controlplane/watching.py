@@ -63,6 +63,10 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     initial_done: bool = False
 
 
+class Ended(Exception):
+    """What was watched is no longer served as it was; every change before has been given."""
+
+
 class Receiver(Protocol):
     """Takes what a watcher is to be told at once, at the commit, for as long as it keeps up: no task has to wake."""
 
@@ -113,6 +117,7 @@ class Subscription:
         self._initial = initial
         self._given = 0
         self._is_interrupted = False
+        self._is_ended = False
         self.receiver: Receiver | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -132,7 +137,8 @@ class Subscription:
     async def batch(self) -> Batch:
         """The next changes, at most a few hundred; waits until there is one, or `interrupt`. Cancelling loses nothing.
 
-        Raises StatusError 410 once the watcher fell behind the retained history: end the stream, the client resumes.
+        Raises StatusError 410 once the watcher fell behind the retained history, Ended after `end`: end the stream, the
+        client resumes.
         """
         if self._initial is not None:
             return self._initial_batch(self._initial)
@@ -141,6 +147,8 @@ class Subscription:
             if notices or self._is_interrupted:
                 self._is_interrupted = False
                 return Batch(notices, self.revision)
+            if self._is_ended:
+                raise Ended
             if not self._watchers.store.log.after(self._resource, self._seen, 1):
                 await self._wait()
 
@@ -158,6 +166,11 @@ class Subscription:
     def interrupt(self) -> None:
         """Have `batch` return without waiting for a change, now or the next time."""
         self._is_interrupted = True
+        self._wake()
+
+    def end(self) -> None:
+        """Give what has happened, and no more."""
+        self._is_ended = True
         self._wake()
 
     def _hand_over(self, receiver: Receiver) -> bool:

@@ -157,6 +157,7 @@ class ApiServer:
             doors=Doors(authenticator, authorizer, HEALTH_PATHS if neighbours.anonymous_health else frozenset()),
         )
         self._custom_kinds = CustomKinds(objects, routes, clock)
+        self._custom_kinds.listen_for_ends(self._streams.end)
         self._has_custom_kinds = any(record.key == CustomKinds.RESOURCE_KEY for record in records)
         self._background: asyncio.Task[None] | None = None
         self._clock = clock

@@ -7,7 +7,8 @@ Source: the API concepts on watches and bookmarks; a watch whose history is gone
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 
@@ -19,7 +20,7 @@ from podscaler.controlplane.options import ListOptions
 from podscaler.controlplane.server import protobuf_forms, queries, refusals, rendering, shapes, zero_objects
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.growing import GrowingResponse
-from podscaler.controlplane.watching import Batch, Notice, Subscription
+from podscaler.controlplane.watching import Batch, Ended, Notice, Subscription
 from podscaler.errors import StatusError
 
 TIMEOUT_MIN_S = 1800.0
@@ -34,6 +35,7 @@ class Streams:
 
     def __init__(self, random: Random | None = None) -> None:
         self._open: set[asyncio.Task[object]] = set()
+        self._followed: dict[str, set[Subscription]] = {}
         self._random = random or Random()
         self._is_stopping = False
 
@@ -53,8 +55,28 @@ class Streams:
         source = _subscribe(plane, call, selected)
         content_type = protobuf_forms.STREAM_TYPE if call.form.encoding == "protobuf" else "application/json"
         async with GrowingResponse(call.request, content_type, call.warnings) as stream:
-            await self._until_stopped(_run(stream, frames, source, timeout_s))
+            with self._following(call.served.resource.storage_key, source):
+                await self._until_stopped(_run(stream, frames, source, timeout_s))
         return stream.response
+
+    def end(self, storage_key: str) -> None:
+        """End the watches of a kind, whose clients watch again: it is served otherwise now, or not at all."""
+        for source in self._followed.get(storage_key, ()):
+            source.end()
+
+    @contextmanager
+    def _following(self, storage_key: str, source: Subscription | StatusError) -> Iterator[None]:
+        if isinstance(source, StatusError):
+            yield
+            return
+        followed = self._followed.setdefault(storage_key, set())
+        followed.add(source)
+        try:
+            yield
+        finally:
+            followed.discard(source)
+            if not followed and self._followed.get(storage_key) is followed:
+                del self._followed[storage_key]
 
     async def _until_stopped(self, running: Coroutine[None, None, None]) -> None:
         """Run to the end, or until `stop`, which looks like a cancellation and is none."""
@@ -103,7 +125,7 @@ def _subscribe(plane: Plane, call: Call, options: ListOptions) -> Subscription |
 async def _run(
     stream: GrowingResponse, frames: "_Frames", source: Subscription | StatusError, timeout_s: float
 ) -> None:
-    """Write what comes from `source` until the time is up or history is gone."""
+    """Write what comes from `source` until the time is up, history is gone or the kind is."""
     if isinstance(source, StatusError):
         await stream.write(frames.failure(source))
         return
@@ -112,6 +134,8 @@ async def _run(
             await _follow(stream, frames, source)
     except TimeoutError:
         await stream.write(frames.bookmark(source.revision))
+    except Ended:
+        return
     except StatusError as error:
         await stream.write(frames.failure(error))
 
