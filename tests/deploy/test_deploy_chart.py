@@ -96,6 +96,17 @@ def test_https_is_served_probed_and_scraped_alike() -> None:
     ]
 
 
+def test_the_api_server_may_say_who_reads_the_metrics() -> None:
+    """The flag, and Prometheus' own token; without HTTPS tokens would be sent in the clear, which is refused."""
+    delegated = "--set=metrics.authentication=delegated"
+    objects = helm_template(delegated, "--set=metrics.tlsSecret=cert,metrics.serviceMonitor.enabled=true")
+    assert "--metrics-authentication=delegated" in container(objects)["args"]
+    (endpoint,) = of_kind(objects, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    done = run_helm("template", "podscaler", str(CHART), delegated)
+    assert (done.returncode, "metrics.authentication=delegated needs metrics.tlsSecret" in done.stderr) == (1, True)
+
+
 def test_permissions_follow_the_values() -> None:
     """What is switched off needs no right, and scaling can be limited to the groups that are wanted."""
     objects = helm_template(
@@ -160,6 +171,7 @@ def test_everything_optional_can_be_switched_off() -> None:
         pytest.param("controller.history=disk", "/controller/history", id="a place that is not known"),
         pytest.param("controller.kinds={vpa}", "/controller/kinds/0", id="a kind that is not known"),
         pytest.param("controller.shards=-1", "/controller/shards", id="fewer than no shares"),
+        pytest.param("metrics.authentication=on", "/metrics/authentication", id="a way that is not known"),
         pytest.param("rbac.scalableGroups=null", "scalableGroups", id="no group"),
         pytest.param("tracing.otlpEndpoint=collector:4318", "/tracing/otlpEndpoint", id="no URL"),
     ],

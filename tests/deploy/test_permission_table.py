@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from shipped_manifests import DEPLOY, Grant, grants, of_kind, read
+from podscaler.controller import permissions
+from shipped_manifests import DEPLOY, Grant, grants, helm_template, of_kind, read
 
 PAGE = DEPLOY.parent / "docs" / "controller.md"
 HEADER = "| where | API group | resources | verbs | for |"
 NUMBERED = re.compile(r"`([a-z-]+-)(\d\d)` to `\1(\d\d)`")
 SHARDS = "with shards"
+DELEGATED = "cluster, with delegated authentication"
 
 
 def rows() -> list[list[str]]:
@@ -48,7 +50,9 @@ def said(place: str, *, with_shards: bool) -> set[Grant]:
     return {
         grant
         for row in rows()
-        if row[0].startswith(place) and (row[1] != "coordination.k8s.io" or (SHARDS in row[0]) is with_shards)
+        if row[0].startswith(place)
+        and row[0] != DELEGATED
+        and (row[1] != "coordination.k8s.io" or (SHARDS in row[0]) is with_shards)
         for grant in granted(row)
     }
 
@@ -65,3 +69,23 @@ def said(place: str, *, with_shards: bool) -> set[Grant]:
 def test_the_table_is_what_the_manifests_grant(place: str, kind: str, path: str, *, with_shards: bool) -> None:
     """Row by row it adds up to the rules."""
     assert said(place, with_shards=with_shards) == set(grants(of_kind(read(path, "rbac.yaml"), kind)["rules"]))
+
+
+def delegated() -> set[Grant]:
+    """What the rows say that are for delegated authentication alone."""
+    return {grant for row in rows() if row[0] == DELEGATED for grant in granted(row)}
+
+
+def test_what_delegated_authentication_needs() -> None:
+    """It is what the controller asks about at its start."""
+    needed = permissions.of_metrics_access()
+    assert delegated() == {Grant(each.verb, each.group, each.shown) for each in needed}
+
+
+def test_what_the_chart_grants_for_delegated_authentication() -> None:
+    """With the value two rules are added, and none without."""
+    usual, more = (
+        set(grants(of_kind(helm_template(*settings), "ClusterRole")["rules"]))
+        for settings in ((), ("--set=metrics.authentication=delegated", "--set=metrics.tlsSecret=tls"))
+    )
+    assert more - usual == delegated()

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.e2e]
 
 Object = dict[str, Any]
 
+_TEXTS = ("port", "interval", "scheme", "bearerTokenFile")
 MONITORS = {
     "kind": "CustomResourceDefinition",
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -54,7 +55,7 @@ MONITORS = {
                                         "items": {
                                             "type": "object",
                                             "properties": {
-                                                **{name: {"type": "string"} for name in ("port", "interval", "scheme")},
+                                                **{name: {"type": "string"} for name in _TEXTS},
                                                 "tlsConfig": {
                                                     "type": "object",
                                                     "properties": {"serverName": {"type": "string"}},
@@ -81,6 +82,7 @@ EVERYTHING = {
     },
     "metrics": {
         "tlsSecret": "podscaler-tls",
+        "authentication": "delegated",
         "serviceMonitor": {"enabled": True, "labels": {"team": "a"}, "tlsConfig": {"serverName": "podscaler"}},
     },
     "networkPolicy": {"enabled": True, "metricsFrom": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]},

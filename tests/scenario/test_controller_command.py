@@ -16,6 +16,7 @@ from aiohttp.test_utils import unused_port
 from api_server_world import TOKEN, ApiServerWorld, eventually
 
 from podscaler.cli.replay import read_lines
+from podscaler.controlplane.access import certificates
 from podscaler.core import replay
 
 START_LIMIT_S = 20.0
@@ -168,3 +169,47 @@ async def test_the_address_is_taken(world: ApiServerWorld) -> None:
     )
     assert said.splitlines()[-1].startswith(f"podscaler: --metrics-bind-address 127.0.0.1:{world.port}: ")
     assert time.monotonic() - began_s < START_LIMIT_S
+
+
+async def test_who_may_read_the_metrics(world: ApiServerWorld, tmp_path: Path) -> None:
+    """With delegated authentication the API server says: an admin may, a stranger and an unknown token may not."""
+    made = await asyncio.to_thread(certificates.ensure, tmp_path / "certificates", now_ns=time.time_ns())
+    port = unused_port()
+    url = f"https://127.0.0.1:{port}"
+    process = await start(
+        f"--kubeconfig={world.folder / 'kubeconfig'}",
+        f"--metrics-bind-address=127.0.0.1:{port}",
+        f"--tls-cert-file={made.server_path}",
+        f"--tls-private-key-file={made.server_path}",
+        "--metrics-authentication=delegated",
+    )
+    try:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=made.client_context())) as session:
+            answers = await _statuses(session, url)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    assert answers == {"admin": 200, "unknown": 401, "stranger": 403, "health": 200}
+
+
+async def _statuses(session: aiohttp.ClientSession, url: str) -> dict[str, int]:
+    """Who gets which answer, once somebody listens."""
+    deadline_s = time.monotonic() + START_LIMIT_S
+    while True:
+        try:
+            async with session.get(f"{url}/healthz"):
+                break
+        except aiohttp.ClientConnectorError:
+            assert time.monotonic() < deadline_s, "nobody listens"
+            await asyncio.sleep(0.05)
+    asked = {
+        "admin": ("/metrics", f"Bearer {TOKEN}"),
+        "unknown": ("/metrics", "Bearer x"),
+        "stranger": ("/metrics", ""),
+    }
+    found = {}
+    for name, (path, token) in (asked | {"health": ("/healthz", "")}).items():
+        headers = {"Authorization": token} if token else {}
+        async with session.get(f"{url}{path}", headers=headers) as response:
+            found[name] = response.status
+    return found

@@ -5,6 +5,7 @@ Waits for the API server, says what it does not allow, then works until SIGINT o
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -17,8 +18,10 @@ from podscaler.cli.election import Alone, Elected, Working
 from podscaler.cli.endpoints import Serving
 from podscaler.clock import SystemClock
 from podscaler.controller import garbage, permissions, reaching, request_metrics
+from podscaler.controller.delegated_access import DelegatedAccess
 from podscaler.controller.leading.election import Election
 from podscaler.controller.loop import USER_AGENT, Controller
+from podscaler.controller.permissions import Permission
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
@@ -88,9 +91,12 @@ async def run(
             leases = await connection.open_client(clock, user_agent=f"{USER_AGENT}/leader-election")
             stack.push_async_callback(leases.close)
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
-        told = Endpoints(controller.telemetry, controller.unready, work.fault)
+        is_delegated = serving is not None and serving.is_delegated
+        access = DelegatedAccess(work.client, clock) if is_delegated else None
+        told = Endpoints(controller.telemetry, controller.unready, work.fault, access)
         await stack.enter_async_context(endpoints.serve(serving, told, clock))
-        working = asyncio.ensure_future(_work(work, connection.config, settings))
+        needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
+        working = asyncio.ensure_future(_work(work, connection.config, needed))
         loop = asyncio.get_running_loop()
         settling = loop.create_task(garbage.settle_when_listed(controller))
         stack.callback(settling.cancel)
@@ -99,7 +105,7 @@ async def run(
         await working
 
 
-async def _work(work: Working, config: Config, settings: Settings) -> None:
+async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> None:
     """Wait for the server, say what is not allowed, and work; a signal ends each."""
     clock = SystemClock()
     ready = asyncio.ensure_future(reaching.wait_for_server(work.client, config, clock))
@@ -113,8 +119,8 @@ async def _work(work: Working, config: Config, settings: Settings) -> None:
         ready.cancel()
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
-    needed = (*permissions.needed(settings), *work.permissions)
-    warning = asyncio.ensure_future(permissions.warn(work.client, config.origin, needed))
+    wanted = (*needed, *work.permissions)
+    warning = asyncio.ensure_future(permissions.warn(work.client, config.origin, wanted))
     try:
         await work.run()
     finally:

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+OFF = "off"
+DELEGATED = "delegated"
+
 address_option = click.option(
     "--metrics-bind-address",
     metavar="HOST:PORT",
@@ -41,16 +44,30 @@ _OPTIONS = (
     click.option(
         "--tls-private-key-file", type=click.Path(path_type=Path), metavar="FILE", help="the certificate's key"
     ),
+    click.option(
+        "--metrics-authentication",
+        type=click.Choice([OFF, DELEGATED]),
+        default=OFF,
+        show_default=True,
+        help="who may read /metrics: everybody, or whom the API server allows to, by his bearer token (needs HTTPS)",
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where endpoints are served, and with which certificate: file and key, or None for plain HTTP."""
+    """Where endpoints are served, and how.
+
+    Attributes:
+        host, port: where.
+        files: the certificate and its key, or None for plain HTTP.
+        is_delegated: whether the API server says who may read /metrics.
+    """
 
     host: str
     port: int
     files: tuple[Path, Path] | None = None
+    is_delegated: bool = False
 
 
 def endpoint_options(command: F) -> F:
@@ -65,13 +82,18 @@ def parse_serving(options: Mapping[str, Any]) -> Serving | None:
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+    is_delegated = options["metrics_authentication"] == DELEGATED
+    if is_delegated and certificate is None:
+        raise UsageError(
+            "--metrics-authentication=delegated needs --tls-cert-file: tokens are not to be sent over plain HTTP"
+        )
     text = options["metrics_bind_address"]
     if not text:
         if certificate is not None:
             raise UsageError("--tls-cert-file needs --metrics-bind-address: nothing is served without it")
         return None
     host, port = parse_address(text)
-    return Serving(host, port, None if certificate is None else (certificate, key))
+    return Serving(host, port, None if certificate is None else (certificate, key), is_delegated)
 
 
 def parse_address_option(text: str) -> Serving | None:

@@ -86,6 +86,15 @@ def of_pod_autoscalers() -> tuple[Permission, ...]:
     )
 
 
+def of_metrics_access() -> tuple[Permission, ...]:
+    """What asking needs who may read /metrics."""
+    purpose = "nobody can read /metrics"
+    return (
+        *_several("create", "authentication.k8s.io", "tokenreviews", purpose=purpose),
+        *_several("create", "authorization.k8s.io", "subjectaccessreviews", purpose=purpose),
+    )
+
+
 def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permission, ...]:
     """What holding the Lease of that name needs, or those that begin with it: a role may be limited to the one.
 

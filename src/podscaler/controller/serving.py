@@ -1,16 +1,18 @@
 """The controller's own small HTTP server: /metrics, /healthz and /readyz.
 
 `podscaler controller` and `podscaler up` start it on --metrics-bind-address. It tells nothing secret, and reads nothing
-from requests.
+from requests but, where access is asked about, who reads /metrics; whoever probes for health is never asked.
 """
 
 import asyncio
+import json
 import ssl
 from collections.abc import Callable
 from typing import Protocol
 
 from aiohttp import web
 
+from podscaler.controller.delegated_access import Refusal
 from podscaler.errors import UsageError
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -24,6 +26,14 @@ class Figures(Protocol):
         ...
 
 
+class Access(Protocol):
+    """Who may read /metrics."""
+
+    async def refusal(self, authorization: str, verb: str, path: str) -> Refusal | None:
+        """Why a request is refused; None where it is allowed."""
+        ...
+
+
 class Endpoints:
     """The server.
 
@@ -31,14 +41,20 @@ class Endpoints:
         figures: what /metrics shows.
         unready: the reasons why the controller is not ready; empty when it is.
         fault: what is wrong with its leader election; empty where nothing is.
+        access: who may read /metrics; None: everybody.
     """
 
     def __init__(
-        self, figures: Figures, unready: Callable[[], list[str]], fault: Callable[[], str] | None = None
+        self,
+        figures: Figures,
+        unready: Callable[[], list[str]],
+        fault: Callable[[], str] | None = None,
+        access: Access | None = None,
     ) -> None:
         self._figures = figures
         self._unready = unready
         self._fault = fault
+        self._access = access
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
@@ -66,7 +82,12 @@ class Endpoints:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _metrics(self, _: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if self._access is not None:
+            given = request.headers.get("Authorization", "")
+            refusal = await self._access.refusal(given, request.method.lower(), request.path)
+            if refusal is not None:
+                return _refused(refusal)
         body = await asyncio.to_thread(self._figures.render)
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
@@ -79,3 +100,14 @@ class Endpoints:
     async def _readyz(self, _: web.Request) -> web.Response:
         reasons = self._unready()
         return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
+
+
+def _refused(refusal: Refusal) -> web.Response:
+    """A Status, as API servers refuse."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    status |= {"message": refusal.message, "reason": refusal.reason}
+    if refusal.code == 403:
+        status["details"] = {}
+    body = json.dumps(status | {"code": refusal.code}, indent=2)
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return web.Response(text=f"{body}\n", status=refusal.code, content_type="application/json", headers=headers)

@@ -1,7 +1,8 @@
 """A transport that cannot change anything, whatever its user tries.
 
 `podscaler controller --dry-run` puts its client on one, so that nothing of the process can write. Requests that ask
-without changing anything pass: GET, watches, and reviews of what one may do (which are created, and not stored).
+without changing anything pass: GET, watches, and reviews of who somebody is and what he may do (which are created,
+and not stored).
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -9,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from podscaler.errors import StatusError
 from podscaler.kube.transport import Answer, Request, Stream, Transport
 
-REVIEWS = "/apis/authorization.k8s.io/"
+REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenreviews")
 
 
 class NothingIsWritten(StatusError):

@@ -10,12 +10,15 @@ from podscaler.cli.endpoints import Serving
 from podscaler.errors import UsageError
 
 
-def options(address: str = "", certificate: str | None = None, key: str | None = None) -> dict[str, Any]:
+def options(
+    address: str = "", certificate: str | None = None, key: str | None = None, *, authentication: str = "off"
+) -> dict[str, Any]:
     """The values of the flags, as click gives them."""
     return {
         "metrics_bind_address": address,
         "tls_cert_file": None if certificate is None else Path(certificate),
         "tls_private_key_file": None if key is None else Path(key),
+        "metrics_authentication": authentication,
     }
 
 
@@ -27,6 +30,11 @@ def options(address: str = "", certificate: str | None = None, key: str | None =
         pytest.param(options(":9090"), Serving("0.0.0.0", 9090), id="all addresses"),
         pytest.param(options("[::]:0"), Serving("::", 0), id="IPv6, a free port"),
         pytest.param(options("a:1", "c", "k"), Serving("a", 1, (Path("c"), Path("k"))), id="HTTPS"),
+        pytest.param(
+            options("a:1", "c", "k", authentication="delegated"),
+            Serving("a", 1, (Path("c"), Path("k")), is_delegated=True),
+            id="the API server says who may read",
+        ),
     ],
 )
 def test_what_the_flags_mean(given: dict[str, Any], serving: Serving | None) -> None:
@@ -45,6 +53,11 @@ def test_what_the_flags_mean(given: dict[str, Any], serving: Serving | None) -> 
             options("", "c", "k"),
             "--tls-cert-file needs --metrics-bind-address: nothing is served without it",
             id="a certificate for nothing",
+        ),
+        pytest.param(
+            options("a:1", authentication="delegated"),
+            "--metrics-authentication=delegated needs --tls-cert-file: tokens are not to be sent over plain HTTP",
+            id="tokens over plain HTTP",
         ),
     ],
 )

@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import unused_port
 
+from podscaler.controller.delegated_access import Refusal
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.telemetry import Telemetry
 from podscaler.errors import UsageError
@@ -48,6 +49,49 @@ async def test_metrics(world: World) -> None:
     status, text = await world.get("/metrics")
     assert status == 200
     assert "\nhorizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 0.0\n" in text
+
+
+class Nobody:
+    """Lets nobody read, and keeps who asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def refusal(self, authorization: str, verb: str, path: str) -> Refusal | None:
+        """As Access."""
+        self.asked.append((authorization, verb, path))
+        return Refusal(403, "Forbidden", 'forbidden: User "bob" cannot get path "/metrics"')
+
+
+async def test_metrics_for_some() -> None:
+    """Who may not read them is refused as by an API server; health and readiness are for everybody."""
+    access = Nobody()
+    endpoints = Endpoints(Telemetry(VirtualClock()), list, None, access)
+    address = await endpoints.start("127.0.0.1", 0)
+    try:
+        async with aiohttp.ClientSession(headers={"Authorization": "Bearer t"}) as session:
+            async with session.get(f"http://{address}/metrics") as response:
+                refused = response.status, await response.json()
+            probes = []
+            for path in ("/healthz", "/readyz"):
+                async with session.get(f"http://{address}{path}") as response:
+                    probes.append(response.status)
+    finally:
+        await endpoints.stop()
+    assert (access.asked, probes) == ([("Bearer t", "get", "/metrics")], [200, 200])
+    assert refused == (
+        403,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": 'forbidden: User "bob" cannot get path "/metrics"',
+            "reason": "Forbidden",
+            "details": {},
+            "code": 403,
+        },
+    )
 
 
 async def test_a_port_in_use(world: World) -> None:
