@@ -82,7 +82,7 @@ def _all() -> Iterator[Operation]:
     for make in openapi.documents(RESOURCES, [review.offer for review in REVIEWS]).values():
         for path, item in make()["paths"].items():
             for method in METHODS:
-                if method in item:
+                if method in item and item[method].get("x-kubernetes-action") != "connect":  # _SESSIONS has those
                     yield _of(method.upper(), path, item[method])
     for path, methods in {**_CUSTOM, **_SESSIONS, **_METRICS, **dict.fromkeys((*_PAGES, *_MORE_PAGES), "get")}.items():
         for method in methods.upper().split():

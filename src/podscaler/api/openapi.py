@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from podscaler.api import openapi_paths, openapi_schemas
+from podscaler.api import openapi_paths, openapi_schemas, schema
 from podscaler.api.custom import openapi as custom_openapi
 from podscaler.api.openapi_paths import Target
 from podscaler.api.resources import Resource, Version
@@ -61,11 +61,37 @@ def documents(resources: Sequence[Resource], reviews: Sequence[CreateOnly] = ())
     }
     for group, version in group_versions:
         if group:
-            found[f"apis/{group}"] = partial(_discovery_document, f"apis/{group}", "meta/v1.APIGroup")
+            found[f"apis/{group}"] = of_group(group)
         name = f"{group}/{version}" if group else version
         found[_root(group, version)] = partial(document, name, resources, reviews)
     found["version"] = _version_document
     return dict(sorted(found.items()))
+
+
+def of_group(group: str) -> Callable[[], Json]:
+    """A function that makes the document of a group as such."""
+    return partial(_discovery_document, f"apis/{group}", "meta/v1.APIGroup")
+
+
+def of_values(group: str, version: str, paths: Json, list_kind: str) -> Json:
+    """The document of a group version in which values are asked for, and nothing is stored.
+
+    Args:
+        group, version: its names.
+        paths: what may be asked, by path below that of the group version.
+        list_kind: the kind of all answers, which the schema knows.
+
+    Raises:
+        KeyError: for a kind that the schema does not know.
+    """
+    root, names = f"/{_root(group, version)}", (_id(group, version), _tag(group, version))
+    message = schema.find_kind(f"{group}/{version}", list_kind)
+    if message is None:
+        raise KeyError(list_kind)
+    target = Target(root, names[1], names[0], "", list_kind, message, _gvk(group, version, list_kind), namespaced=True)
+    found = openapi_paths.discovery(root, *names) | openapi_paths.values(target, paths)
+    kinds = _common_kinds(group, version) | {message: [target.gvk]}
+    return _document(dict(sorted(found.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
@@ -133,7 +159,7 @@ def _parts(resource: Resource, target: Target) -> Iterator[_Offer]:
         yield _Offer(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])
     if resource.key == "pods":
         binding = _other(target, "core/v1.Binding", _BINDING)
-        yield _Offer(target, openapi_paths.log(target), [])
+        yield _Offer(target, openapi_paths.log(target) | openapi_paths.connections(target), [])
         yield _Offer(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
         eviction = _other(target, "policy/v1.Eviction", _EVICTION)
         yield _Offer(eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message])

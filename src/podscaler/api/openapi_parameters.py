@@ -12,7 +12,8 @@ Json = dict[str, Any]
 
 _PARAMETERS: dict[str, tuple[str, str]] = {
     "allowWatchBookmarks": ("boolean", "Send BOOKMARK events, which tell a watcher how far it has got."),
-    "container": ("string", "The container to read; needed where the pod has more than one."),
+    "command": ("string", "The program to run and its arguments, one for each `command`; no shell reads them."),
+    "container": ("string", "The container that is meant; needed where the pod has more than one."),
     "continue": ("string", "The token of the list before, to get its next part."),
     "dryRun": ("string", "`All`: go through everything except storing."),
     "fieldManager": ("string", "The name under which the changed fields are to be owned."),
@@ -28,7 +29,9 @@ _PARAMETERS: dict[str, tuple[str, str]] = {
     "labelSelector": ("string", "Only objects whose labels fit (`app=web,tier!=db`)."),
     "limit": ("integer", "The most objects of one answer; `continue` gets the rest."),
     "limitBytes": ("integer", "Bytes of the log at most."),
+    "metricLabelSelector": ("string", "Only values of metrics whose labels fit."),
     "orphanDependents": ("boolean", "Outdated: see propagationPolicy."),
+    "ports": ("integer", "The ports to forward, over WebSockets."),
     "pretty": ("string", "`true`: indent the answer."),
     "previous": ("boolean", "The log of the container's previous run."),
     "propagationPolicy": ("string", "What becomes of dependents: `Orphan`, `Background` or `Foreground`."),
@@ -38,9 +41,13 @@ _PARAMETERS: dict[str, tuple[str, str]] = {
     "shardSelector": ("string", "Only objects of a part of the key space."),
     "sinceSeconds": ("integer", "Only lines of the last so many seconds."),
     "sinceTime": ("string", "Only lines since this time."),
+    "stderr": ("boolean", "Send what the program writes to its standard error."),
+    "stdin": ("boolean", "Give the program what is sent as its standard input."),
+    "stdout": ("boolean", "Send what the program writes to its standard output."),
     "tailLines": ("integer", "Only so many lines from the end."),
     "timeoutSeconds": ("integer", "Seconds after which a list or watch ends."),
     "timestamps": ("boolean", "Begin each line with its time."),
+    "tty": ("boolean", "Run the program in a terminal."),
     "watch": ("boolean", "Stream changes instead of a list."),
 }
 LIST = (
@@ -65,6 +72,10 @@ DELETE = (
 )
 WRITE = ("dryRun", "fieldManager", "fieldValidation")
 DELETE_COLLECTION = tuple(sorted({*LIST, *DELETE} - {"allowWatchBookmarks", "watch"}))
+ATTACH = ("container", "stderr", "stdin", "stdout", "tty")
+EXEC = ("command", *ATTACH)
+VALUES = ("labelSelector", "metricLabelSelector", "pretty")
+PORT_FORWARD = ("ports",)
 LOG = (
     "container",
     "follow",

@@ -9,7 +9,8 @@ operation's kind and its `fieldValidation` parameter to learn that the server va
 Source: the golden OpenAPI documents of autoscaling v1 and v2.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api import openapi_parameters, openapi_schemas
@@ -166,6 +167,45 @@ def log(owner: Target) -> Json:
     return {f"{owner.object}/log": {"get": operation, "parameters": _path_parameters(owner, "name", "namespace")}}
 
 
+def connections(owner: Target) -> Json:
+    """The paths of a pod's sessions, which leave HTTP for another protocol."""
+    parts = {
+        "attach": ("Attach", openapi_parameters.ATTACH),
+        "exec": ("Exec", openapi_parameters.EXEC),
+        "portforward": ("PortForward", openapi_parameters.PORT_FORWARD),
+    }
+    return {
+        f"{owner.object}/{subresource}": _connection(owner, subresource, f"Pod{title}Options", query)
+        for subresource, (title, query) in parts.items()
+    }
+
+
+def _connection(owner: Target, subresource: str, kind: str, query: tuple[str, ...]) -> Json:
+    options = replace(owner, gvk=owner.gvk | {"kind": kind})
+    stream = {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}
+    operations = {}
+    for method in ("get", "post"):
+        name = f"connect{owner.id}{method.capitalize()}{owner.scope}{owner.kind}{subresource.capitalize()}"
+        operation = _operation(options, "connect", name, f"connect {method.upper()} requests to {subresource} of Pod")
+        operations[method] = operation | {"responses": {"200": stream, "401": {"description": "Unauthorized"}}}
+    parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query(query)
+    return {**operations, "parameters": sorted(parameters, key=lambda each: str(each["name"]))}
+
+
+def values(target: Target, paths: Mapping[str, tuple[str, str]]) -> Json:
+    """The paths of values that are asked for and stored nowhere: `paths` has name and description of each operation."""
+    return {f"{target.root}/{path}": _values(target, path, *named) for path, named in paths.items()}
+
+
+def _values(target: Target, path: str, title: str, description: str) -> Json:
+    operation = _operation(target, "list", f"list{target.id}{title}", description)
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    return {
+        "get": operation | {"responses": _responses(target.message, ("200",))},
+        "parameters": _path_parameters(target, *names) + openapi_parameters.query(openapi_parameters.VALUES),
+    }
+
+
 def create_only(target: Target) -> Json:
     """The path of a kind that is answered and never stored: reviews."""
     name = f"create{target.id}{target.scope}{target.kind}"
@@ -287,7 +327,12 @@ def _content(message: str, media_types: tuple[str, ...]) -> Json:
 
 
 def _path_parameters(target: Target, *names: str) -> list[Json]:
-    described = {"name": f"name of the {target.kind}", "namespace": "the namespace of the objects"}
+    described = {
+        "name": f"name of the {target.kind}",
+        "namespace": "the namespace of the objects",
+        "resource": "what is measured: a resource as discovery lists it; of external metrics the metric",
+        "subresource": "the metric",
+    }
     return [
         {
             "name": name,
@@ -297,5 +342,5 @@ def _path_parameters(target: Target, *names: str) -> list[Json]:
             "schema": {"type": "string", "uniqueItems": True},
         }
         for name in names
-        if name == "name" or target.namespaced
+        if name != "namespace" or target.namespaced
     ]

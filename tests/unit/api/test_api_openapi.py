@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from podscaler.api import catalog, json_text, openapi
+from podscaler.api import catalog, json_text, openapi, openapi_values
 from podscaler.api.openapi import CreateOnly
 
 REVIEW = CreateOnly(
@@ -14,7 +14,14 @@ REVIEW = CreateOnly(
     "SelfSubjectAccessReview",
     "authorization/v1.SelfSubjectAccessReview",
 )
-DOCUMENTS = {path: make() for path, make in openapi.documents(catalog.RESOURCES, [REVIEW]).items()}
+METRICS = openapi_values.documents(
+    {"custom.metrics.k8s.io": ("v1beta2", "v1beta1"), "external.metrics.k8s.io": ("v1beta1",)},
+    {"custom.metrics.k8s.io": "MetricValueList", "external.metrics.k8s.io": "ExternalMetricValueList"},
+)
+DOCUMENTS = {path: make() for path, make in (openapi.documents(catalog.RESOURCES, [REVIEW]) | METRICS).items()}
+
+
+METHODS = ("get", "post")
 
 
 def operations(document):
@@ -57,6 +64,47 @@ def test_every_patch_lets_clients_leave_validation_to_the_server():
     for operation in patches:
         assert "fieldValidation" in [parameter["name"] for parameter in operation["parameters"]]
         assert set(operation["x-kubernetes-group-version-kind"]) == {"group", "kind", "version"}
+
+
+@pytest.mark.parametrize(
+    ("subresource", "options", "query"),
+    [
+        ("attach", "PodAttachOptions", ["container", "stderr", "stdin", "stdout", "tty"]),
+        ("exec", "PodExecOptions", ["command", "container", "stderr", "stdin", "stdout", "tty"]),
+        ("portforward", "PodPortForwardOptions", ["ports"]),
+    ],
+)
+def test_sessions_of_pods_are_connections(subresource, options, query):
+    """By GET and POST, with what upstream's documents say of them."""
+    path = DOCUMENTS["api/v1"]["paths"][f"/api/v1/namespaces/{{namespace}}/pods/{{name}}/{subresource}"]
+    assert [each["name"] for each in path["parameters"] if each["in"] == "query"] == query
+    kind = {"group": "", "kind": options, "version": "v1"}
+    found = [
+        (path[method]["x-kubernetes-action"], path[method]["x-kubernetes-group-version-kind"]) for method in METHODS
+    ]
+    assert found == [("connect", kind)] * 2
+
+
+def test_metrics_apis_can_only_be_asked():
+    """Values of objects, of a namespace, and of what is outside, each by its path."""
+    asked = {
+        path: name
+        for document in METRICS
+        for path, method, operation in operations(DOCUMENTS[document])
+        if "{" in path and method == "get"
+        for name in [operation["operationId"]]
+    }
+    custom = "/apis/custom.metrics.k8s.io"
+    one, within = "{resource}/{name}/{subresource}", "namespaces/{namespace}"
+    assert asked == {
+        f"{custom}/{version}/{path}": f"listCustomMetrics{version.capitalize()}{name}"
+        for version in ("v1beta1", "v1beta2")
+        for path, name in (
+            (one, "Metric"),
+            (f"{within}/{one}", "NamespacedMetric"),
+            (f"{within}/metrics/{{name}}", "NamespaceMetric"),
+        )
+    } | {f"/apis/external.metrics.k8s.io/v1beta1/{within}/{{resource}}": "listExternalMetricsV1beta1NamespacedMetric"}
 
 
 def test_what_is_computed_can_only_be_read():

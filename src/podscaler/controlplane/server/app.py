@@ -135,7 +135,7 @@ class ApiServer:
             accounts=neighbours.accounts,
             authorizer=authorizer,
         )
-        documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes)
+        documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes, neighbours.metrics)
         openapi_pages = OpenApiPages(documents, lambda: routes.generation)
         self._metrics = RequestMetrics(routes.serves, objects.counts)
         pages = Pages(

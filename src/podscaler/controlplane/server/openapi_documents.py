@@ -7,9 +7,10 @@ so that a new custom resource costs its own document and no other.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from podscaler.api import openapi
+from podscaler.api import openapi, openapi_values
 from podscaler.api.openapi import CreateOnly
 from podscaler.api.resources import Resource
+from podscaler.controlplane.registry import MetricApis
 from podscaler.controlplane.server.routes import Routes
 
 Make = Callable[[], Mapping[str, Any]]
@@ -22,12 +23,21 @@ class OpenApiDocuments:
         resources: the kinds that are always served.
         reviews: what can only be created.
         routes: what is served now.
+        metrics: the metrics APIs that are served beside it.
     """
 
-    def __init__(self, resources: Sequence[Resource], reviews: Sequence[CreateOnly], routes: Routes) -> None:
+    def __init__(
+        self,
+        resources: Sequence[Resource],
+        reviews: Sequence[CreateOnly],
+        routes: Routes,
+        metrics: MetricApis | None = None,
+    ) -> None:
         self._reviews = reviews
         self._routes = routes
         self._always = openapi.documents(resources, reviews)
+        if metrics is not None:
+            self._always |= openapi_values.documents(metrics.versions, metrics.list_kinds)
         self._custom: dict[str, tuple[tuple[Resource, ...], Mapping[str, Make]]] = {}
 
     def __call__(self) -> Mapping[str, Make]:
