@@ -92,10 +92,8 @@ class Side:
 
     def get(self, resource: str, name: str = "") -> Any:
         """An object of the namespace, or the items of all; None where it is not there."""
-        text = self.kubectl(
-            "get", resource, *([name] if name else []), "-n", NAMESPACE, "--ignore-not-found", "-o", "json",
-            "--show-managed-fields",
-        )  # fmt: skip
+        which = [resource, name] if name else [resource]
+        text = self.kubectl("get", *which, "-n", NAMESPACE, "--ignore-not-found", "-ojson", "--show-managed-fields")
         found = json.loads(text) if text.strip() else None
         return found if name else (found or {"items": []})["items"]
 

@@ -63,30 +63,78 @@ def test_strict() -> None:
 @pytest.mark.parametrize(
     ("body", "content_type", "code", "text"),
     [
-        pytest.param("", "", 400, UNRECOGNIZED + "couldn't get version/kind; json parse error: "
-                     "unexpected end of JSON input (<empty>)", id="empty"),
-        pytest.param("hi", "", 400, UNRECOGNIZED + "couldn't get version/kind; json parse error: "
-                     "invalid character 'h' looking for beginning of value (6869)", id="no JSON"),
-        pytest.param('{"kind": 5}', "", 400, UNRECOGNIZED + "couldn't get version/kind; json parse error: json: "
-                     'cannot unmarshal number into Go struct field .kind of type string ({"kind": 5})', id="kind"),
-        pytest.param('{"apiVersion": "a/b/c", "kind": "X"}', "", 400, UNRECOGNIZED +
-                     'unexpected GroupVersion string: a/b/c ({"apiVersion": "a/b/c", "kind" ...)',
-                     id="group version"),
-        pytest.param("nonsense", "application/vnd.kubernetes.protobuf", 400, UNRECOGNIZED + "provided data does not "
-                     "appear to be a protobuf message, expected prefix [107 56 115 0] (6e6f6e73656e7365)",
-                     id="protobuf"),
-        pytest.param('{"kind": "Pod"}', "", 400, f'Pod in version "v2" cannot be handled as a {HPA}: no kind "Pod" is '
-                     'registered for version "autoscaling/v2" in scheme "pkg/runtime/scheme.go:111"', id="unknown"),
-        pytest.param('{"kind": "Deployment", "apiVersion": "apps/v1"}', "", 400, 'Deployment in version "v1" cannot be '
-                     f"handled as a {HPA}: converting (v1.Deployment) to (autoscaling.{HPA}): unknown conversion",
-                     id="another kind"),
-        pytest.param('{"spec": []}', "", 400, f'{HPA} in version "v2" cannot be handled as a {HPA}: json: cannot '
-                     f"unmarshal array into Go struct field {HPA}.spec of type v2.{HPA}Spec", id="type"),
-        pytest.param("{}", "text/plain", 415, "the body of the request was in an unknown format - accepted media "
-                     "types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
-                     id="content type"),
+        pytest.param(
+            "",
+            "",
+            400,
+            UNRECOGNIZED + "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
+            id="empty",
+        ),
+        pytest.param(
+            "hi",
+            "",
+            400,
+            UNRECOGNIZED + "couldn't get version/kind; json parse error: "
+            "invalid character 'h' looking for beginning of value (6869)",
+            id="no JSON",
+        ),
+        pytest.param(
+            '{"kind": 5}',
+            "",
+            400,
+            UNRECOGNIZED + "couldn't get version/kind; json parse error: json: "
+            'cannot unmarshal number into Go struct field .kind of type string ({"kind": 5})',
+            id="kind",
+        ),
+        pytest.param(
+            '{"apiVersion": "a/b/c", "kind": "X"}',
+            "",
+            400,
+            UNRECOGNIZED + 'unexpected GroupVersion string: a/b/c ({"apiVersion": "a/b/c", "kind" ...)',
+            id="group version",
+        ),
+        pytest.param(
+            "nonsense",
+            "application/vnd.kubernetes.protobuf",
+            400,
+            UNRECOGNIZED + "provided data does not "
+            "appear to be a protobuf message, expected prefix [107 56 115 0] (6e6f6e73656e7365)",
+            id="protobuf",
+        ),
+        pytest.param(
+            '{"kind": "Pod"}',
+            "",
+            400,
+            f'Pod in version "v2" cannot be handled as a {HPA}: no kind "Pod" is '
+            'registered for version "autoscaling/v2" in scheme "pkg/runtime/scheme.go:111"',
+            id="unknown",
+        ),
+        pytest.param(
+            '{"kind": "Deployment", "apiVersion": "apps/v1"}',
+            "",
+            400,
+            'Deployment in version "v1" cannot be '
+            f"handled as a {HPA}: converting (v1.Deployment) to (autoscaling.{HPA}): unknown conversion",
+            id="another kind",
+        ),
+        pytest.param(
+            '{"spec": []}',
+            "",
+            400,
+            f'{HPA} in version "v2" cannot be handled as a {HPA}: json: cannot '
+            f"unmarshal array into Go struct field {HPA}.spec of type v2.{HPA}Spec",
+            id="type",
+        ),
+        pytest.param(
+            "{}",
+            "text/plain",
+            415,
+            "the body of the request was in an unknown format - accepted media "
+            "types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            id="content type",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refusals(body: str, content_type: str, code: int, text: str) -> None:
     """What cannot be decoded as the expected kind is refused in upstream's words."""
     with pytest.raises(StatusError) as refused:
