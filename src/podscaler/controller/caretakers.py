@@ -81,9 +81,15 @@ async def _has_manager(client: Client, now: int) -> bool:
 
 
 async def _has_writer(client: Client, now: int) -> bool:
-    """Whether a controller wrote a status not long ago. Raises StatusError, ValueError."""
+    """Whether a controller wrote a status not long ago.
+
+    Raises StatusError, and ValueError where that cannot be told, for one because there is no autoscaler to write about.
+    """
     body = await client.get(HPA.path(), subject=HPA.resource, query=[("limit", str(LOOKED_AT))])
-    return any(_is_recent(raw, now) for raw in watch_events.page(body).items or ())
+    items = watch_events.page(body).items
+    if not items:
+        raise ValueError("there are none yet")
+    return any(_is_recent(raw, now) for raw in items)
 
 
 def _is_recent(raw: msgspec.Raw, now: int) -> bool:

@@ -89,6 +89,16 @@ async def test_no_sign_at_all() -> None:
     assert await World().doubt() == NOBODY
 
 
+async def test_a_cluster_without_any() -> None:
+    """Where there was nothing to write about, nothing was to be seen of a controller."""
+    world = World()
+    world.cluster.delete(HPAS, "web")
+    assert await world.doubt() == (
+        "whether anybody looks after horizontalpodautoscalers is not known (there are none yet): if nobody does, "
+        f"{AFTER}"
+    )
+
+
 async def test_what_may_not_be_read() -> None:
     """It is said that it is not known, and why; another sign that is there suffices."""
     world = World()
