@@ -249,8 +249,8 @@ async def test_a_way_back_to_nobody(world: World) -> None:
     assert (process.returncode, said.decode().splitlines()[-1], warned.decode()) == (
         0,
         "podautoscaler default/web is a HorizontalPodAutoscaler now",
-        "podscaler: warning: whether anybody looks after horizontalpodautoscalers is not known (there are none yet): if "
-        "nobody does, what is migrated is not scaled until a controller looks after it\n",
+        "podscaler: warning: whether anybody looks after horizontalpodautoscalers is not known (there are none yet): "
+        "if nobody does, what is migrated is not scaled until a controller looks after it\n",
     )
 
 
