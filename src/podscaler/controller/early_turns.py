@@ -2,8 +2,10 @@
 
 A status write that got no answer, and a sync that was skipped since the watch had yet to bring our own last write, say
 nothing about the autoscaler: waiting a whole period for the next turn would only make a short fault of the API server
-longer. The reconciler and the loop note such turns; the loop asks for the wait. It doubles from one to the next, from a
-second on, until it is as long as a period: an API server that stays away is asked no more often than it was.
+longer. A conflict right after such a turn is of the same kind: what got no answer may have happened. The reconciler and
+the loop note such turns; the loop asks for the wait. It doubles from one to the next, from a second on, until it is as
+long as a period: an API server that stays away is asked no more often than it was, and neither is one where another
+controller writes the same statuses.
 
 Differs: upstream waits for the next period.
 """
@@ -27,6 +29,11 @@ class EarlyTurns:
     def miss(self, key: Key) -> None:
         """This turn comes to nothing, for a reason that another one may not meet."""
         self._is_open.add(key)
+
+    def miss_again(self, key: Key) -> None:
+        """This turn comes to nothing, which is no wonder if the one before did; otherwise it counts as taken."""
+        if key in self._missed:
+            self.miss(key)
 
     def delay_s(self, key: Key, period_s: float) -> float | None:
         """After how many seconds the next turn is to come; None: when it is due anyway."""

@@ -27,6 +27,7 @@ from podscaler.core.history import History
 from podscaler.core.model import Scale
 from podscaler.errors import StatusError
 from podscaler.kube.cache import Cache, Key
+from podscaler.kube.client import is_conflict
 
 log = logging.getLogger(__name__)
 
@@ -199,9 +200,11 @@ class Reconciler:
         return None
 
     def _note(self, key: Key, refusal: StatusError) -> None:
-        """A write of this turn failed: without an answer, another turn may come soon."""
+        """A write of this turn failed: without an answer, or with a conflict after that, another turn may come soon."""
         if refusal.code == 0:
             self._memory.early.miss(key)
+        elif is_conflict(refusal):
+            self._memory.early.miss_again(key)
 
     def _can_wait(self, key: Key, autoscaler: Autoscaler, decision: Decision) -> bool:
         """Whether the status has nothing new but values of metrics, and was written less than `--status-period` ago."""
