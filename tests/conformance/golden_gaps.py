@@ -12,7 +12,9 @@ KUBECTL_GAPS: dict[str, str] = {}
 """The reason by case of kubectl's transcripts."""
 
 _KINDS: dict[str, str] = {
-    "upstream stores the first update of a Job or of a claim even where it changes nothing": ("job-status pvc-status"),
+    "upstream stores the labels of a Job and the phase of a claim, which it shows at once, with their first update": (
+        "job-status pvc-status"
+    ),
     "upstream compares the data byte by byte, not by what they mean": ("revision-life"),
 }
 """Cases of the family `kinds` by reason."""

@@ -85,7 +85,7 @@ class Normaliser:
             return "<ip>"
         if key == "clusterIPs":
             return ["<ip>" if str(each)[:1].isdigit() else each for each in item]
-        if key == "nodePort":
+        if key in ("nodePort", "healthCheckNodePort"):
             return "<nodePort>"
         nested = key in ("metadata", "object") and in_list
         return self.pattern(item, in_list=nested)

@@ -135,7 +135,7 @@ async def test_a_load_balancer_of_local_endpoints_has_a_port_for_health_checks(w
     given = await create(world, **LOCAL)
     assert (given["ports"][0]["nodePort"], given["healthCheckNodePort"]) == (30000, 30001)
     assert (await replace(world, **LOCAL, sessionAffinity="ClientIP"))["healthCheckNodePort"] == 30001
-    path = "spec.healthCheckNodePort: Invalid value: 30009: field is immutable"
+    path = "spec.healthCheckNodePort: Forbidden: field is immutable"
     assert await refusal(replace(world, **LOCAL, healthCheckNodePort=30009)) == (
         422,
         f'Service "web" is invalid: {path}',

@@ -6,10 +6,11 @@ Source: upstream's messages; `ipaddress`.
 """
 
 import re
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
 
 FAULT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NETWORK_FAULT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
 
 
@@ -19,6 +20,21 @@ def find(text: str) -> IPv4Address | IPv6Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def faults(text: str) -> list[str]:
+    """What forbids `text` as an address that others reach: no address, or one of a range with a meaning of its own."""
+    address = find(text)
+    if address is None:
+        return [FAULT]
+    found = [f"may not be unspecified ({text})"] if address.is_unspecified else []
+    if address.is_loopback:
+        found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if any(address.version == each.version and address in each for each in _LOCAL_MULTICAST):
+        found.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return found
 
 
 def find_network(text: str) -> IPv4Network | IPv6Network | None:

@@ -9,7 +9,13 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api import printing
-from podscaler.api.kinds import service_update, service_validation, service_warnings, status_subresource
+from podscaler.api.kinds import (
+    service_family_validation,
+    service_update,
+    service_validation,
+    service_warnings,
+    status_subresource,
+)
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
@@ -43,18 +49,11 @@ def _fill_traffic(spec: Object) -> None:
 
 
 def _fill_families(spec: Object) -> None:
-    """One IPv4 address; a name in DNS has none, and no policy for traffic to it.
-
-    Endpoints that someone else keeps for a Service without address and selector may have addresses of both families.
-    """
+    """A name in DNS has no families, and no policy for traffic to it."""
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
-    elif spec.get("clusterIP") == "None" and not spec.get("selector"):
-        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
     else:
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        service_family_validation.fill(spec)
 
 
 def _prepare_create(new: Object) -> None:

@@ -7,7 +7,16 @@ Source: upstream's messages; the API reference of core/v1.
 
 from podscaler.api import names
 from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.kinds import addresses, go_struct, metadata, ports, service_traffic_validation, service_update
+from podscaler.api.kinds import (
+    addresses,
+    go_struct,
+    metadata,
+    ports,
+    service_balancer_validation,
+    service_family_validation,
+    service_traffic_validation,
+    service_update,
+)
 from podscaler.api.resources import Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -30,6 +39,7 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     found += _cluster_ip_faults(spec)
     found += _external_faults(spec)
     found += service_traffic_validation.faults(spec)
+    found += service_balancer_validation.faults(spec, old["spec"] if old else None)
     if old is not None and not found:
         found += _change_faults(spec, old["spec"])
     return found or service_traffic_validation.allocation_faults(spec, old["spec"] if old else None)
@@ -52,7 +62,6 @@ def _ports_presence(spec: Object) -> list[FieldError]:
 def _port_faults(listed: list[Object], *, is_node_port_allowed: bool) -> list[FieldError]:
     found = []
     seen_names: set[str] = set()
-    seen: set[tuple[str, int]] = set()
     for index, port in enumerate(listed):
         path = f"spec.ports[{index}]"
         found += _name_faults(port.get("name", ""), seen_names, path, is_required=len(listed) > 1)
@@ -61,12 +70,23 @@ def _port_faults(listed: list[Object], *, is_node_port_allowed: bool) -> list[Fi
         found += ports.target_faults(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("nodePort") and not is_node_port_allowed:
             found.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
-        key = (port.get("protocol", ""), port.get("port", 0))
-        if key in seen:
-            same = {"protocol": key[0], "port": key[1], "targetPort": 0}
-            found.append(duplicate(path, go_struct.shown(same, "core/v1.ServicePort")))
-        seen.add(key)
-    return found
+    return found + _node_port_faults(listed) + _repeated_faults(listed)
+
+
+def _repeated_faults(listed: list[Object]) -> list[FieldError]:
+    numbers = [(port.get("protocol", ""), port.get("port", 0)) for port in listed]
+    again = [index for index, each in enumerate(numbers) if each in numbers[:index]]
+    shown = [{"protocol": numbers[index][0], "port": numbers[index][1], "targetPort": 0} for index in again]
+    return [
+        duplicate(f"spec.ports[{index}]", go_struct.shown(same, "core/v1.ServicePort"))
+        for index, same in zip(again, shown, strict=True)
+    ]
+
+
+def _node_port_faults(listed: list[Object]) -> list[FieldError]:
+    numbers = [(port.get("protocol", ""), port.get("nodePort", 0)) for port in listed]
+    again = [index for index, each in enumerate(numbers) if each[1] and each in numbers[:index]]
+    return [duplicate(f"spec.ports[{index}].nodePort", numbers[index][1]) for index in again]
 
 
 def _name_faults(name: str, seen: set[str], path: str, *, is_required: bool) -> list[FieldError]:
@@ -95,20 +115,14 @@ def _cluster_ip_faults(spec: Object) -> list[FieldError]:
     if given[:1] == ["None"] and spec.get("type") in service_update.OUTSIDE:
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
-        if not given:
-            return []
-        return [forbidden("spec.clusterIPs", "may not be set for ExternalName services")]
-    if given and not spec.get("clusterIP"):
-        return [invalid("spec.clusterIPs", given, "must be empty when `clusterIP` is not specified")]
-    if given and spec["clusterIP"] != given[0]:
-        return [invalid("spec.clusterIPs", given, "first value must match `clusterIP`")]
-    bad = [(i, each) for i, each in enumerate(given) if each != "None" and addresses.find(each) is None]
-    return [invalid(f"spec.clusterIPs[{index}]", each, addresses.FAULT) for index, each in bad]
+        given_names = [name for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(name)]
+        return [forbidden(f"spec.{name}", "may not be set for ExternalName services") for name in given_names]
+    return service_family_validation.related_faults(spec)
 
 
 def _external_faults(spec: Object) -> list[FieldError]:
-    bad = [(i, each) for i, each in enumerate(spec.get("externalIPs") or []) if addresses.find(each) is None]
-    found = [invalid(f"spec.externalIPs[{index}]", each, addresses.FAULT) for index, each in bad]
+    listed = enumerate(spec.get("externalIPs") or [])
+    found = [invalid(f"spec.externalIPs[{i}]", each, text) for i, each in listed for text in addresses.faults(each)]
     if spec.get("type") != "ExternalName":
         return found
     name = spec.get("externalName", "").removesuffix(".")

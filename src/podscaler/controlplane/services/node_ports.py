@@ -82,9 +82,12 @@ class Taking:
         Raises StatusError 500 for a number that another has, PodscalerError without a free one.
         """
         number: int = spec.get("healthCheckNodePort", 0)
-        if number and not self._is_free(number):
-            text = f"failed to allocate requested HealthCheck NodePort {number}: provided port is already allocated"
-            raise refusals.internal_error(text)
+        why = "" if not number or self._is_free(number) else "provided port is already allocated"
+        if number and number not in NUMBERS:
+            last = NUMBERS[-1]
+            why = f"provided port is not in the valid range. The range of valid ports is {NUMBERS[0]}-{last}"
+        if why:
+            raise refusals.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
         return number or self._next("HealthCheck NodePort")
 
     def _give(self, port: Object, listed: list[Object], spec: Object) -> None:
