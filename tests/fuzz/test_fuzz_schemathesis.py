@@ -118,14 +118,15 @@ def _ask(target: Target, operation: APIOperation) -> None:
 
 
 def _validate(case: Case, answer: Answer, prepared: requests.PreparedRequest) -> None:
-    """Fail where an answer is not what its document says, but for null, which stands for nothing or for an empty list.
+    """Fail where an answer is not what its document says, but for null, which stands for nothing or for Go's zero.
 
-    Upstream's documents say neither. Nothing will not do where a list is required (the limits of a LimitRange).
+    Upstream's documents say neither. Nothing will not do for what is required: the limits of a LimitRange, the
+    eventTime of an Event.
     """
     try:
         case.validate_response(_response(answer, prepared, _without_null), checks=_checks(case))
     except FailureGroup:
-        case.validate_response(_response(answer, prepared, _with_lists), checks=_checks(case))
+        case.validate_response(_response(answer, prepared, _with_zeros), checks=_checks(case))
 
 
 def _checks(case: Case) -> list[Any]:
@@ -185,8 +186,12 @@ def _without_null(value: Any) -> Any:
     return [_without_null(part) for part in value] if isinstance(value, list) else value
 
 
-def _with_lists(value: Any) -> Any:
-    """With an empty list for each null."""
+def _with_zeros(value: Any) -> Any:
+    """With Go's zero time for each null that is called a time, and an empty list for each other null."""
     if isinstance(value, dict):
-        return {key: _with_lists(part) for key, part in value.items()}
-    return [_with_lists(part) for part in value] if isinstance(value, list) else [] if value is None else value
+        return {key: _zero(key) if part is None else _with_zeros(part) for key, part in value.items()}
+    return [_with_zeros(part) for part in value] if isinstance(value, list) else value
+
+
+def _zero(name: str) -> Any:
+    return "0001-01-01T00:00:00Z" if name.endswith(("Time", "Timestamp")) else []
