@@ -10,6 +10,7 @@
 
 A refusal, or a write that changes nothing, may rest on changes that are still on their way: its caller, too, hears of
 it when those are durable. If the disk fails, all that was on its way fails, and the state is that of the last commit.
+A listener that fails makes no write fail, which has happened: its fault is logged, and the other listeners are told.
 """
 
 import asyncio
@@ -204,8 +205,14 @@ class Store:
             self.revision = event.revision
         self._obsolete += self.log.trim(self._clock.now_ns())
         if events:
-            for listener in self._listeners:
+            self._tell(events)
+
+    def _tell(self, events: list[Event]) -> None:
+        for listener in self._listeners:
+            try:
                 listener(events)
+            except Exception:
+                logger.exception("a listener to commits failed, which is a bug; what was written stays written")
 
     def _give_up(self, error: StatusError) -> None:
         """Everything decided on top of what could not be written never happened."""

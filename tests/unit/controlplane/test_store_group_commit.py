@@ -282,3 +282,17 @@ async def test_full_disk_refuses_writes_and_recovers(tmp_path: Path, clock: Virt
     again = await open_store(tmp_path / "data", clock)
     assert (names(again), again.revision) == (["a", "c"], 3)
     await again.close()
+
+
+async def test_a_listener_that_fails_makes_no_write_fail(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """What is on disk has happened: the writer hears so, the other listeners too, and the store goes on."""
+    told: list[str] = []
+
+    def fail(events: object) -> None:
+        raise KeyError("web")
+
+    store.listen(fail)
+    store.listen(lambda events: told.extend(event.subject.name for event in events))
+    await store.write(put("a"))
+    await store.write(put("b"))
+    assert (names(store), told, caplog.text.count("KeyError: 'web'")) == (["a", "b"], ["a", "b"], 2)
