@@ -15,7 +15,7 @@ Source: the API conventions on deletion, finalizers and propagation; the capture
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from podscaler.api import field
+from podscaler.api import field, numbers
 from podscaler.api.resources import Object, Resource
 from podscaler.clock import NANOSECONDS, rfc3339
 from podscaler.controlplane import refusals
@@ -117,7 +117,7 @@ def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, no
         return True
     own_s = max(strategy.grace_period_s(obj), 0)
     period_s = own_s if wanted_s is None or own_s == 0 else wanted_s
-    metadata["deletionTimestamp"] = rfc3339(now_ns + period_s * NANOSECONDS)
+    metadata["deletionTimestamp"] = rfc3339(now_ns + _duration_ns(period_s))
     metadata["deletionGracePeriodSeconds"] = period_s
     _raise_generation(metadata)
     return True
@@ -135,9 +135,14 @@ def _mark(metadata: Object, now_ns: int) -> None:
 def _shorten(metadata: Object, period_s: int) -> None:
     """Move the deadline to what it would be had the period been `period_s` from the start."""
     deadline = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    earlier_s = int(deadline.timestamp()) - metadata["deletionGracePeriodSeconds"] + period_s
-    metadata["deletionTimestamp"] = rfc3339(earlier_s * NANOSECONDS)
+    began_ns = int(deadline.timestamp()) * NANOSECONDS - _duration_ns(metadata["deletionGracePeriodSeconds"])
+    metadata["deletionTimestamp"] = rfc3339(began_ns + _duration_ns(period_s))
     metadata["deletionGracePeriodSeconds"] = period_s
+
+
+def _duration_ns(period_s: int) -> int:
+    """As Go has it: what is longer than 292 years wraps, so that the deadline of a foolish period is a date at all."""
+    return numbers.wrap64(period_s * NANOSECONDS)
 
 
 def _raise_generation(metadata: Object) -> None:
