@@ -10,6 +10,7 @@ from benchmarks.soak_faults import Fault
 from benchmarks.soak_syncs import Syncs
 
 GROWTH_LIMIT_RATIO = 1.05
+SHOWN_LATE = 5
 AROUND_S = 30.0
 """Memory at an instant is the median of what was sampled this long before and after."""
 
@@ -38,6 +39,7 @@ class Report:
         """Print it; whether no autoscaler waited longer than `limit_s` after a fault, and memory did not grow."""
         waits = {fault: self.syncs.waits_s(fault.ended_s) for fault in self.faults}
         self._tell_faults(waits, limit_s)
+        self._tell_late(limit_s)
         late = sum(wait > limit_s for each in waits.values() for wait in each)
         before, after = self._memory_mib(baseline_at_s), self._memory_mib(self.memory[-1][0])
         syncs = self.syncs.count
@@ -59,6 +61,15 @@ class Report:
             late = sum(wait > limit_s for wait in all_s)
             rows.append((kind, str(len(mine)), f"{lasted:.1f}", *figures, f"{max(all_s):.1f}", str(late)))
         print_table(rows)
+
+    def _tell_late(self, limit_s: float) -> None:
+        """Print when some of those that were late were synced, in seconds from the fault's end."""
+        late = [
+            (fault, name, at) for fault in self.faults for name, at in self.syncs.around(fault.ended_s, limit_s).items()
+        ]
+        for fault, name, at in late[:SHOWN_LATE]:
+            lasted_s = fault.ended_s - fault.began_s
+            print(f"   late: {name} after {fault.kind!r} of {lasted_s:.1f} s, synced at {', '.join(map(str, at))} s")
 
     def _memory_mib(self, at_s: float) -> float:
         return median(mib for second, mib in self.memory if abs(second - at_s) <= AROUND_S)

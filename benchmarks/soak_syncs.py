@@ -1,7 +1,7 @@
 """When each autoscaler was synced with good metrics, as a watch of their statuses tells.
 
 `benchmarks.soak` follows it through all faults, past the gate; a restart of the API server ends a watch, and the next
-begins where it was.
+begins where it was. Where the server does not know that place any more, a list shows which statuses were written since.
 """
 
 import asyncio
@@ -60,6 +60,7 @@ class Syncs:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._version = ""
+        self._seen: dict[str, str] = {}
         self.times_s: dict[str, list[float]] = {}
         self.failed = 0
 
@@ -78,9 +79,13 @@ class Syncs:
     async def _follow_once(self) -> None:
         if not self._version:
             found = _LIST.decode(await self._client.get(HPAS, subject=HPAS))
-            self._version = found.metadata.resource_version
             for each in found.items:
+                is_known = each.metadata.name in self._seen
+                if is_known and self._seen[each.metadata.name] != each.metadata.resource_version:
+                    self._note(each)
+                self._seen[each.metadata.name] = each.metadata.resource_version
                 self.times_s.setdefault(each.metadata.name, [])
+            self._version = found.metadata.resource_version
         async with self._client.watch(HPAS, subject=HPAS, query=[("resourceVersion", self._version)]) as stream:
             async for lines in stream.batches():
                 for line in lines:
@@ -92,9 +97,14 @@ class Syncs:
             return
         event = _EVENT.decode(line)
         self._version = event.object.metadata.resource_version
-        active = [each.status for each in event.object.status.conditions if each.type == "ScalingActive"]
+        self._seen[event.object.metadata.name] = self._version
+        self._note(event.object)
+
+    def _note(self, written: _Object) -> None:
+        """A status was written."""
+        active = [each.status for each in written.status.conditions if each.type == "ScalingActive"]
         if active == ["True"]:
-            self.times_s[event.object.metadata.name].append(CLOCK.monotonic_s())
+            self.times_s[written.metadata.name].append(CLOCK.monotonic_s())
         else:
             self.failed += 1
 
@@ -106,6 +116,14 @@ class Syncs:
                 left = sum(1 for times in self.times_s.values() if not times)
                 raise SystemExit(f"{left} autoscalers were not synced within {within_s:.0f} s")
             await asyncio.sleep(0.5)
+
+    def around(self, since_s: float, limit_s: float) -> dict[str, list[float]]:
+        """The syncs in the minute around an instant, in seconds from it, of those that waited longer than `limit_s`."""
+        late = [name for name, wait_s in zip(self.times_s, self.waits_s(since_s), strict=True) if wait_s > limit_s]
+        return {
+            name: [round(each - since_s, 2) for each in self.times_s[name] if abs(each - since_s) <= 2 * limit_s]
+            for name in late
+        }
 
     def waits_s(self, since_s: float) -> list[float]:
         """How long after an instant each was synced first; infinite for those that were not."""
