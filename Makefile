@@ -39,7 +39,7 @@ bench: $(READY) ## the benchmarks, as tables
 
 fuzz: export FUZZ_OPERATIONS := $(OPERATIONS)
 fuzz: export FUZZ_EXAMPLES := $(or $(EXAMPLES),2000)
-fuzz: $(READY) ## 2,000 odd requests of each operation of the API (about two hours; OPERATIONS=regex, SEED=number)
+fuzz: $(READY) ## 2,000 odd requests of each operation of the API (over an hour; OPERATIONS=regex, SEED=number)
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; $(BIN)/python -m pytest -q -n 2 --hypothesis-seed=$$seed tests/fuzz
 
 e2e: $(READY) ## the end-to-end tests alone, with a minute of kill -9 under load
