@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.cluster_plane import free_port
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+ENDS_WITHIN_S = 30
 SYNCS = "horizontal_pod_autoscaler_controller_reconciliations_total"
 QUEUE_S = "workqueue_queue_duration_seconds_bucket"
 FREE_QPS = ("--kube-api-qps=10000", "--kube-api-burst=10000")
@@ -91,12 +92,17 @@ class Running:
 
     def stop(self) -> None:
         """End it."""
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a controller, by force where it takes longer than ENDS_WITHIN_S."""
+    process.terminate()
+    try:
+        process.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def start(subject: Subject, kubeconfig: Path, period_s: float, programs: Mapping[str, Path]) -> Running:

@@ -42,12 +42,7 @@ class SoakController:
 
     def stop(self) -> None:
         """End it."""
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        subjects.end(self.process)
 
 
 def start(kubeconfig: Path, period_s: float) -> SoakController:

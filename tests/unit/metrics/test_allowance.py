@@ -35,6 +35,14 @@ class Api:
         self._tasks += [asyncio.ensure_future(self._one(number)) for number in numbers]
         await self._clock.advance(0)
 
+    async def watched(self, times: int, step_s: float) -> list[int]:
+        """How many it had to answer, each time after a step."""
+        found = []
+        for _ in range(times):
+            await self._clock.advance(step_s)
+            found.append(self.active)
+        return found
+
     async def cancel(self, *numbers: int) -> None:
         """Stop waiting."""
         for number in numbers:
@@ -97,10 +105,7 @@ async def test_one_fast_answer_shows_that_the_others_waited_for_each_other() -> 
     clock = VirtualClock()
     api = Api(clock, lambda number: 0.01 if number % 20 == 5 else 0.5)
     await api.ask(*range(100))
-    active = []
-    for _ in range(40):
-        await clock.advance(0.1)
-        active.append(api.active)
+    active = await api.watched(40, 0.1)
     assert max(active) == FEW
     await api.close()
 
@@ -111,10 +116,7 @@ async def test_more_are_not_allowed_where_they_slow_each_other_down() -> None:
     api = Api(clock, lambda _: busy.takes_s())
     busy = Busy(clock)
     await api.ask(*range(3000))
-    active = []
-    for _ in range(280):
-        await clock.advance(0.1)
-        active.append(api.active)
+    active = await api.watched(280, 0.1)
     assert (max(active), 0 < active.count(24) < 70) == (24, True)
     await api.close()
 
@@ -125,10 +127,7 @@ async def test_an_api_that_is_overrun_gets_few_again() -> None:
     api = Api(clock, lambda number: 0.2 if number < 1000 else busy.takes_s())
     busy = Busy(clock)
     await api.ask(*range(2000))
-    active = []
-    for _ in range(20):
-        await clock.advance(0.5)
-        active.append(api.active)
+    active = await api.watched(20, 0.5)
     assert (max(active), active[-1]) == (MANY, FEW)
     await api.close()
 
@@ -139,10 +138,7 @@ async def test_a_moment_of_delay_changes_nothing() -> None:
     api = Api(clock, lambda _: 1.2 if 5 <= clock.monotonic_s() - began_s < 6 else 0.2)
     began_s = clock.monotonic_s()
     await api.ask(*range(5000))
-    active = []
-    for _ in range(20):
-        await clock.advance(0.5)
-        active.append(api.active)
+    active = await api.watched(20, 0.5)
     assert set(active[6:]) == {MANY}
     await api.close()
 

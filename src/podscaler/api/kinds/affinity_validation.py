@@ -5,10 +5,15 @@ Called by `pod_validation`. Differs: the keys in `matchLabelKeys` are not looked
 Source: upstream's messages; the API reference of core/v1.
 """
 
+from collections.abc import Callable
+
 from podscaler.api import names
 from podscaler.api.field import FieldError, forbidden, invalid, required
 from podscaler.api.kinds import label_selector
 from podscaler.api.resources import Object
+
+Judge = Callable[[Object, str], list[FieldError]]
+"""What is wrong with a term at a path."""
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -34,10 +39,16 @@ def _node_faults(affinity: Object, path: str) -> list[FieldError]:
         found += [] if terms else [required(place, "must have at least one node selector term")]
         for index, term in enumerate(terms):
             found += _node_term_faults(term, f"{place}[{index}]")
+    return found + _preferred_faults(affinity, path, "preference", _node_term_faults)
+
+
+def _preferred_faults(affinity: Object, path: str, part: str, judge: Judge) -> list[FieldError]:
+    """What is wrong with what is preferred, each with a weight and a term in its field `part`."""
+    found = []
     for index, preferred in enumerate(affinity.get(PREFERRED) or []):
         place = f"{path}.{PREFERRED}[{index}]"
         found += _weight_faults(preferred, place)
-        found += _node_term_faults(preferred.get("preference") or {}, f"{place}.preference")
+        found += judge(preferred.get(part) or {}, f"{place}.{part}")
     return found
 
 
@@ -96,11 +107,7 @@ def _pod_faults(affinity: Object, path: str) -> list[FieldError]:
     found = []
     for index, term in enumerate(affinity.get(REQUIRED) or []):
         found += _pod_term_faults(term, f"{path}.{REQUIRED}[{index}]")
-    for index, preferred in enumerate(affinity.get(PREFERRED) or []):
-        place = f"{path}.{PREFERRED}[{index}]"
-        found += _weight_faults(preferred, place)
-        found += _pod_term_faults(preferred.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
-    return found
+    return found + _preferred_faults(affinity, path, "podAffinityTerm", _pod_term_faults)
 
 
 def _pod_term_faults(term: Object, path: str) -> list[FieldError]:

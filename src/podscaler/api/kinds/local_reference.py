@@ -6,7 +6,8 @@ Source: upstream's messages.
 """
 
 from podscaler.api import names
-from podscaler.api.field import FieldError, invalid, required
+from podscaler.api.field import FieldError, invalid
+from podscaler.api.kinds import references
 from podscaler.api.resources import Object
 
 
@@ -15,9 +16,4 @@ def faults(reference: Object, path: str) -> list[FieldError]:
     group = reference.get("apiGroup") or ""
     texts = names.dns_subdomain_faults(group) if group else []
     found = [invalid(f"{path}.apiGroup", group, text) for text in texts]
-    for part in ("kind", "name"):
-        value = reference.get(part, "")
-        if not value:
-            found.append(required(f"{path}.{part}"))
-        found += [invalid(f"{path}.{part}", value, text) for text in names.path_segment_faults(value)]
-    return found
+    return found + references.named_faults(reference, path)

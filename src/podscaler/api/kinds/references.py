@@ -1,6 +1,6 @@
 """References to other objects by kind, name and apiVersion.
 
-Called by the validation of autoscalers.
+Called by the validation of autoscalers, ingresses and ingress classes.
 
 Source: spec/api.md 2.3, 2.5.
 """
