@@ -1,14 +1,17 @@
 """All objects of a collection, by one look.
 
-`podscaler explain` reads with it what the controller follows by watches.
+`podscaler explain` reads with it what the controller follows by watches, and `podscaler lint` what its rules look at.
 """
 
+from collections.abc import AsyncIterator
 from typing import TypeVar
+
+import msgspec
 
 from podscaler.errors import StatusError
 from podscaler.kube import watch_events
 from podscaler.kube.cache import Cached
-from podscaler.kube.client import Client
+from podscaler.kube.client import Client, Query
 from podscaler.kube.watch import PAGE_OBJECTS, Source
 
 T = TypeVar("T", bound=Cached)
@@ -16,15 +19,22 @@ T = TypeVar("T", bound=Cached)
 
 async def read(client: Client, source: Source[T]) -> list[T]:
     """The objects of a source, page by page. Raises StatusError."""
-    objects: list[T] = []
+    try:
+        return [
+            source.read(each) async for each in raw(client, source.path, subject=source.subject, query=source.query)
+        ]
+    except ValueError as error:
+        raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
+
+
+async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[msgspec.Raw]:
+    """The texts of the objects at `path`, page by page; `subject` and `query` as the client's. Raises StatusError."""
     token = ""
     while True:
-        query = [*source.query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
-        page = watch_events.page(await client.get(source.path, subject=source.subject, query=query))
-        try:
-            objects += [source.read(raw) for raw in page.items or ()]
-        except ValueError as error:
-            raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
+        asked = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
+        page = watch_events.page(await client.get(path, subject=subject, query=asked))
+        for each in page.items or ():
+            yield each
         token = page.metadata.continue_
         if not token:
-            return objects
+            return

@@ -6,14 +6,14 @@ quotas, limit ranges, and PodAutoscalers and the autoscalers of other makers whe
 Invariant: what may not be read is said in `Look.notes`, and is not known to the rules; it is never taken for empty.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from podscaler import __version__
-from podscaler.api.resources import Object
+from podscaler.cli import all_pages
 from podscaler.clock import Clock
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import http_transport, urls
@@ -21,7 +21,6 @@ from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.discovery import NO_KIND_MATCH, Discovery
 from podscaler.kube.transport import TransportError
-from podscaler.kube.watch import PAGE_OBJECTS
 from podscaler.lint import reading
 from podscaler.lint.items import Item, Origin
 from podscaler.lint.material import AUTOSCALER, POD_AUTOSCALER, Cluster, Material
@@ -38,15 +37,6 @@ _OPTIONAL: Sequence[Kind] = (
 )
 
 
-class _PageMeta(msgspec.Struct, frozen=True):
-    continue_: str = msgspec.field(name="continue", default="")
-
-
-class _Page(msgspec.Struct):
-    metadata: _PageMeta = _PageMeta()
-    items: list[Object] | None = None
-
-
 class _Resource(msgspec.Struct):
     name: str = ""
 
@@ -57,7 +47,7 @@ class _Resources(msgspec.Struct):
 
 _D = TypeVar("_D")
 
-_PAGE = msgspec.json.Decoder(_Page)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 _RESOURCES = msgspec.json.Decoder(_Resources)
 
 
@@ -146,22 +136,12 @@ class _Looker:
         api_version = f"{group}/{version}" if group else version
         found: list[Item] = []
         for scope in scopes:
-            async for obj in self._pages(prefix + scope + urls.path(plural), plural):
+            path = prefix + scope + urls.path(plural)
+            async for text in all_pages.raw(self._client, path, subject=plural):
+                obj = _decoded(text, _OBJECT, plural)
                 found += reading.items({**obj, "apiVersion": api_version, "kind": kind}, Origin())
         self._seen.items += found
         self._seen.listed.add((group, kind.lower()))
-
-    async def _pages(self, path: str, subject: str) -> AsyncIterator[Object]:
-        token = ""
-        while True:
-            query = [("limit", str(PAGE_OBJECTS)), ("continue", token)]
-            body = await self._client.get(path, subject=subject, query=query)
-            page = _decoded(body, _PAGE, subject)
-            for obj in page.items or ():
-                yield obj
-            token = page.metadata.continue_
-            if not token:
-                return
 
     async def _resources(self, group: str, version: str) -> frozenset[str]:
         body = await self._client.get(urls.group_version(group, version), subject=f"discovery of {group}")
@@ -187,7 +167,7 @@ class _Looker:
             self._seen.notes.append(f"the metrics of {group} are not known: {error}")
 
 
-def _decoded(body: bytes, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":
+def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
