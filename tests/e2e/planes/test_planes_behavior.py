@@ -22,6 +22,11 @@ UP = [
     pytest.param(rules(("Pods", 1), ("Percent", 100)), 3, 6, id="the greater by default"),
     pytest.param(rules(("Pods", 1), ("Percent", 100), selectPolicy="Min"), 3, 4, id="the lesser"),
 ]
+QUEUE = {
+    "type": "External",
+    "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "100m"}},
+}
+"""A tenth for each pod that is asked for: how many of them run, or are ending, makes no difference."""
 DOWN = [
     pytest.param(rules(("Pods", 2)), 6, 4, id="pods"),
     pytest.param(rules(("Percent", 50)), 6, 3, id="percent"),
@@ -111,17 +116,17 @@ def test_two_windows_ignore_what_does_not_last(scene: Scene) -> None:
 def test_tolerance_of_each_direction(scene: Scene) -> None:
     """Of a half upwards: four tenths too much change nothing, six tenths do; downwards a tenth is enough."""
     scene.deploy(replicas=5)
-    scene.use(700)
-    once = rules(("Pods", 2))  # pods that are ending still share the load: without a limit that could go on
-    scene.autoscale(behavior={"scaleUp": {"tolerance": "500m"}, "scaleDown": once})
+    scene.value("queue", 700)
+    scene.autoscale(QUEUE, behavior={"scaleUp": {"tolerance": "500m"}, "scaleDown": {"stabilizationWindowSeconds": 0}})
     scene.await_condition("ScalingLimited", "False", "DesiredWithinRange")
     scene.sync_times(2)
     assert scene.replicas() == 5
-    scene.use(800)
+    scene.value("queue", 800)
     scene.await_replicas(8)
-    scene.await_running(8)
-    scene.use(600)
+    scene.value("queue", 600)
     scene.await_replicas(6)
+    scene.sync_times(2)
+    assert scene.replicas() == 6
 
 
 def test_what_is_within_the_tolerance_changes_nothing(scene: Scene) -> None:
