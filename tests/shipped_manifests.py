@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 
 Object = dict[str, Any]
@@ -88,7 +89,9 @@ def run_helm(*args: str, values: Object | None = None) -> subprocess.CompletedPr
     text = None if values is None else yaml.safe_dump(values)
     command = [real_program("helm"), *args, f"--namespace={NAMESPACE}", *more]
     environment = {"HOME": "/nonexistent", "PATH": "/nowhere"}
-    return subprocess.run(command, input=text, capture_output=True, text=True, env=environment, timeout=60)
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, env=environment, timeout=COMMAND_WITHIN_S
+    )
 
 
 def kustomized(folder: Path) -> str:
@@ -97,7 +100,11 @@ def kustomized(folder: Path) -> str:
     if kubectl is None:
         pytest.skip("kubectl is not installed on this machine")
     done = subprocess.run(
-        [kubectl, "kustomize", str(folder)], capture_output=True, text=True, env=dict(os.environ), timeout=60
+        [kubectl, "kustomize", str(folder)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+        timeout=COMMAND_WITHIN_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import COMMAND_WITHIN_S
+
 ROOT = Path(__file__).parent.parent.parent
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 LOCK = ROOT / "deploy" / "requirements.lock"
@@ -76,6 +78,6 @@ def test_the_wheel_can_be_made_of_what_is_copied(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=ignored)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "wheels")]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=COMMAND_WITHIN_S)
     (wheel,) = (tmp_path / "wheels").iterdir()
     assert wheel.name == "podscaler-0.1.0-py3-none-any.whl"

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from patience import WITHIN_S
+
 Object = dict[str, Any]
 Access = tuple[str, int, str, ssl.SSLContext]
 """Host, port, token and TLS of the server."""
 
 LIVE_MAX = 12
 PAUSE_S = 0.02
-ANSWER_WITHIN_S = 60.0
 RETRY_S = 0.05
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -148,7 +149,7 @@ class Writer:
         self._remember(name, found)
 
     def _find(self, name: str) -> Known | None:
-        deadline_s = time.monotonic() + ANSWER_WITHIN_S
+        deadline_s = time.monotonic() + WITHIN_S
         while True:
             try:
                 status, body = self._exchange("GET", path_of(self._namespace, name))
@@ -169,7 +170,7 @@ class Writer:
     def _exchange(self, method: str, path: str, body: Object | None = None) -> tuple[int, Object]:
         if self._connection is None:
             host, port, _, context = self._access
-            self._connection = http.client.HTTPSConnection(host, port, context=context, timeout=ANSWER_WITHIN_S)
+            self._connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
         content_type = MERGE_PATCH if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self._access[2]}", "Content-Type": content_type}
         self._connection.request(method, path, None if body is None else json.dumps(body), headers)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import up_process
 from up_process import Up
 
+from patience import WITHIN_S
+
 
 class Terminal:
     """kubectl on a terminal that the test types on."""
@@ -30,9 +32,9 @@ class Terminal:
         """Type it."""
         os.write(self._master, text.encode())
 
-    def until(self, text: str, timeout_s: float = 30) -> str:
+    def until(self, text: str) -> str:
         """What is shown once `text` is."""
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = time.monotonic() + WITHIN_S
         while text.encode() not in self.shown:
             assert time.monotonic() < deadline_s, self.shown
             assert self._read(), self.shown

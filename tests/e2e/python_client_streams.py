@@ -25,7 +25,7 @@ def execute(api: Any, pod: str) -> None:
         _preload_content=False,
     )
     session.write_stdin("this\n")
-    session.run_forever(timeout=20)
+    session.run_forever(timeout=120)
     print([session.read_stdout(), session.read_stderr(), session.returncode])
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import yaml
 
 import shipped_manifests as shipped
+from patience import COMMAND_WITHIN_S, WITHIN_S
 from real_programs import real_program
 from shipped_manifests import NAMESPACE, Grant, grants
 
@@ -78,7 +79,7 @@ class ShippedController:
             capture_output=True,
             text=True,
             env={"HOME": str(self._folder), "PATH": "/nowhere"},
-            timeout=90,
+            timeout=COMMAND_WITHIN_S,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -96,13 +97,13 @@ class ShippedController:
         """Ask it to end, as a kubelet does; its exit status."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(timeout=30)
+        return self._process.wait(timeout=WITHIN_S)
 
     def end(self) -> None:
         """End it however it is."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=WITHIN_S)
 
     def log_lines(self) -> list[Object]:
         """What it has logged, each line decoded."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 
 MANIFESTS = Path(__file__).parent.parent / "conformance" / "golden" / "manifests"
@@ -49,7 +50,9 @@ class Side:
         """The command as it ended."""
         environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C"}
         command = [real_program("kubectl"), f"--kubeconfig={self.kubeconfig}", *args]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment, timeout=60)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, text=True, env=environment, timeout=COMMAND_WITHIN_S
+        )
 
     def prepare(self, namespace: str, *fixtures: str) -> None:
         """Make the namespace, with the objects of the golden manifests in it."""

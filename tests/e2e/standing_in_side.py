@@ -22,6 +22,7 @@ from benchmarks import cluster_objects, cluster_plane
 from benchmarks.cluster_metrics import GROUPS, scripted_metrics
 from up_process import KUBECTL, QUICK, Up, eventually
 
+from patience import COMMAND_WITHIN_S, WITHIN_S
 from podscaler.clock import SystemClock
 from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
@@ -49,7 +50,7 @@ class Controller:
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of its own server."""
         try:
-            with urllib.request.urlopen(f"http://{self._address()}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self._address()}{path}", timeout=WITHIN_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -85,7 +86,7 @@ class Side:
         command = [str(KUBECTL), f"--kubeconfig={self.kubeconfig}", *args]
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=environment
+            command, input=stdin, capture_output=True, text=True, timeout=COMMAND_WITHIN_S, check=False, env=environment
         )
         assert done.returncode == 0, f"{args}: {done.stderr}"
         return done.stdout
@@ -105,12 +106,12 @@ class Side:
     def define(self) -> None:
         """Have PodAutoscalers."""
         self.kubectl("apply", "-f", str(DEFINITION))
-        self.kubectl("wait", "crd/podautoscalers.podscaler.dev", "--for=condition=Established", "--timeout=30s")
+        self.kubectl("wait", "crd/podautoscalers.podscaler.dev", "--for=condition=Established", "--timeout=120s")
 
     def podscaler(self, *args: str) -> "subprocess.CompletedProcess[str]":
         """A command against the cluster, as it ended."""
         command = [sys.executable, "-m", "podscaler", *args, f"--kubeconfig={self.kubeconfig}"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_WITHIN_S, check=False)
 
     @contextmanager
     def controller(self, *flags: str) -> Iterator[Controller]:
@@ -126,7 +127,7 @@ class Side:
             assert process.poll() is None, log.read_text()[-2000:]
         finally:
             process.send_signal(signal.SIGTERM)
-            status = process.wait(30)
+            status = process.wait(WITHIN_S)
         assert status == 0, log.read_text()[-2000:]
 
 
@@ -140,7 +141,7 @@ def ours(folder: Path) -> Iterator[Side]:
         side.kubectl("create", "namespace", NAMESPACE)
         for index in range(LAYOUT.count):
             side.kubectl("apply", "-f", "-", stdin=json.dumps(_list(cluster_objects.name_of(index))))
-        eventually(lambda: len(side.get("pods.metrics.k8s.io")), until=lambda count: count == 6, timeout_s=60)
+        eventually(lambda: len(side.get("pods.metrics.k8s.io")), until=lambda count: count == 6)
         yield side
     finally:
         up.stop()

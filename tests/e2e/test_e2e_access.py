@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from up_process import KUBECTL, Up, eventually
 
+from patience import COMMAND_WITHIN_S, WITHIN_S
+
 pytestmark = pytest.mark.usefixtures("kubectl_present")
 
 
@@ -25,7 +27,7 @@ def kubectl(up: Up, *arguments: str, config: Path | None = None, stdin: str = ""
     command = [str(KUBECTL), "--kubeconfig", str(config or up.data_dir / "kubeconfig"), *arguments]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(up.data_dir.parent)}
     return subprocess.run(
-        command, input=stdin, text=True, capture_output=True, timeout=60, env=environment, check=False
+        command, input=stdin, text=True, capture_output=True, timeout=COMMAND_WITHIN_S, env=environment, check=False
     )
 
 
@@ -148,7 +150,9 @@ def test_health_for_everyone_and_the_audit_log(fresh_up: Up, tmp_path: Path) -> 
     server = yaml.safe_load((fresh_up.data_dir / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"]
     curl = ("curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}")
     codes = [
-        subprocess.run([*curl, server + path], capture_output=True, text=True, check=False, timeout=30).stdout
+        subprocess.run(
+            [*curl, server + path], capture_output=True, text=True, check=False, timeout=COMMAND_WITHIN_S
+        ).stdout
         for path in ("/livez", "/readyz", "/healthz", "/version", "/api/v1/namespaces")
     ]
     said(fresh_up, "get", "configmaps", "-n", "kube-public", "--as=eve")
@@ -175,7 +179,7 @@ def _status_with(up: Up, folder: Path, user: dict[str, str]) -> int:
     path.write_bytes(b"".join(base64.b64decode(part) for part in user.values()))
     context.load_cert_chain(path)
     host, _, port = cluster["server"].removeprefix("https://").partition(":")
-    connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=30)
+    connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=WITHIN_S)
     try:
         connection.request("GET", "/version")
         return connection.getresponse().status

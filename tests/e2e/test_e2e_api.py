@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -203,7 +205,7 @@ def test_tables_are_made_on_demand(up: Up) -> None:
     """`as=Table` gives columns and rows."""
     up.create(AUTOSCALERS, autoscaler("tabled"))
     host, port, token, context = up._access()
-    connection = http.client.HTTPSConnection(host, port, context=context, timeout=10)
+    connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
     connection.request("GET", f"{AUTOSCALERS}/tabled", headers={"Authorization": f"Bearer {token}", "Accept": accept})
     table = json.loads(connection.getresponse().read())
@@ -299,7 +301,7 @@ def test_a_watch_from_forgotten_history_is_410(fresh_up: Up) -> None:
 def test_aggregated_discovery(up: Up) -> None:
     """One request tells all groups, versions and resources."""
     host, port, token, context = up._access()
-    connection = http.client.HTTPSConnection(host, port, context=context, timeout=10)
+    connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     connection.request("GET", "/apis", headers={"Authorization": f"Bearer {token}", "Accept": accept})
     document = json.loads(connection.getresponse().read())
@@ -357,7 +359,7 @@ def test_kubectl_speaks_protobuf(up: Up, kubectl_present: None) -> None:
     assert up.kubectl("create", "namespace", "made-by-protobuf") == "namespace/made-by-protobuf created\n"
     image = "--image=registry.k8s.io/pause"
     up.kubectl("create", "deployment", "pause", image, "--replicas=0", "-n", "made-by-protobuf")
-    up.kubectl("delete", "namespace", "made-by-protobuf", "--timeout=30s")
+    up.kubectl("delete", "namespace", "made-by-protobuf", "--timeout=120s")
 
 
 def test_the_node_is_this_machine(up: Up) -> None:

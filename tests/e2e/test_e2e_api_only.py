@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import WITHIN_S
 from podscaler.api import protobuf
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
@@ -33,7 +34,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def _exchange(up: Up, method: str, path: str, body: Any = None, accept: str = "application/json") -> Any:
     """The response with its headers, and its body as bytes."""
     host, port, token, context = up._access()
-    connection = http.client.HTTPSConnection(host, port, context=context, timeout=30)
+    connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
     headers = {"Authorization": f"Bearer {token}", "Accept": accept, "Content-Type": "application/json"}
     connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
     response = connection.getresponse()

@@ -22,13 +22,14 @@ from churn_watchers import History, Watcher
 from churn_writers import Access, Ledger, Writer, path_of
 from up_process import Up, eventually
 
+from patience import WITHIN_S
+
 CHURN_S = float(os.environ.get("PODSCALER_CHURN_S", "10"))
 NAMESPACES = ("churn-a", "churn-b", "churn-c", "churn-d")
 WRITERS = 8
 WATCHERS = 200
 EVERYWHERE = 40
 LIFE_MIN_S, LIFE_MAX_S = 1.0, 4.0
-TOLD_WITHIN_S = 60.0
 
 
 @dataclass
@@ -85,14 +86,14 @@ async def told_to_the_end(churn: Churn) -> None:
     for name in NAMESPACES:
         made = await asyncio.to_thread(churn.up.create, path_of(name), {"metadata": {"name": "end"}})
         ends[name] = ends[""] = int(made["metadata"]["resourceVersion"])
-    async with asyncio.timeout(TOLD_WITHIN_S):
+    async with asyncio.timeout(WITHIN_S):
         while any(watcher.last < ends[watcher.namespace] for watcher in churn.watchers):  # noqa: ASYNC110 - a poll with a deadline
             await asyncio.sleep(0.05)
 
 
 async def run(churn: Churn) -> None:
     """The whole load, until everything has been told."""
-    limits = aiohttp.ClientTimeout(total=None, sock_connect=TOLD_WITHIN_S)
+    limits = aiohttp.ClientTimeout(total=None, sock_connect=WITHIN_S)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
         following = [asyncio.create_task(watcher.run(session, churn.access)) for watcher in churn.watchers]

@@ -14,12 +14,16 @@ from pathlib import Path
 import pytest
 from up_process import Up, eventually
 
+from patience import COMMAND_WITHIN_S, WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 
 def podscaler(*args: str) -> tuple[int, str]:
     """Exit status and last line on stderr."""
-    done = subprocess.run([sys.executable, "-m", "podscaler", *args], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "podscaler", *args], capture_output=True, text=True, timeout=COMMAND_WITHIN_S
+    )
     return done.returncode, done.stderr.strip().rpartition("\n")[2]
 
 
@@ -159,7 +163,7 @@ def test_a_closed_terminal_ends_everything(fresh_up: Up) -> None:
     pid = json.loads(record.read_text())["pid"]
     assert fresh_up.process is not None
     fresh_up.process.send_signal(signal.SIGHUP)
-    assert fresh_up.process.wait(timeout=30) == 0
+    assert fresh_up.process.wait(timeout=WITHIN_S) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -173,7 +177,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signa
         assert demo.stdout is not None
         port = int(demo.stdout.readline().rpartition(":")[2])
         demo.send_signal(number)
-        assert demo.wait(timeout=30) == 1
+        assert demo.wait(timeout=WITHIN_S) == 1
     assert list(tmp_path.glob("podscaler-demo-*")) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))

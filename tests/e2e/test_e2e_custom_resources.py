@@ -77,7 +77,7 @@ def test_a_custom_resource_is_autoscaled(up: Up) -> None:
         "metrics": [{"type": "Pods", "pods": metric}],
     }
     up.create(AUTOSCALERS, {"metadata": {"name": "drive"}, "spec": spec})
-    eventually(lambda: run_pods(up, gears, "drive"), until=lambda replicas: replicas == 3, timeout_s=60, every_s=0.5)
+    eventually(lambda: run_pods(up, gears, "drive"), until=lambda replicas: replicas == 3, every_s=0.5)
 
 
 def test_owners_and_namespaces_of_custom_kinds(up: Up) -> None:
@@ -110,7 +110,7 @@ def test_kubectl_works_with_custom_resources(up: Up) -> None:
     up.kubectl("scale", "wheels", "front", "--replicas=4")
     assert up.kubectl("get", "whx", "front").split() == ["NAME", "WANTED", "front", "4"]
     assert "replicas\t<integer>" in up.kubectl("explain", "wheels.spec")
-    up.kubectl("delete", "crd", "wheels.kubectl.example.com", "--timeout=30s")
+    up.kubectl("delete", "crd", "wheels.kubectl.example.com", "--timeout=120s")
     assert up.run_kubectl("get", "wheels").returncode == 1
 
 

@@ -196,11 +196,8 @@ def test_permissions_suffice_and_each_is_used(plane: Up, controller: ShippedCont
             eventually(
                 lambda path=path: plane.get(path.format(namespace="shop"))["spec"]["replicas"],
                 until=lambda replicas: replicas == 3,
-                timeout_s=60,
             )
-        unused = eventually(
-            lambda: idle(controller, audit_log), until=lambda found: found <= set(UNUSED), timeout_s=40, every_s=1
-        )
+        unused = eventually(lambda: idle(controller, audit_log), until=lambda found: found <= set(UNUSED), every_s=1)
         assert controller.stop() == 0
     finally:
         controller.end()
@@ -229,7 +226,7 @@ def test_permissions_suffice_for_shares(plane: Up, controller: ShippedController
     populate(plane, "shares")
     controller.start()
     web = TARGETS[0].format(namespace="shares")
-    eventually(lambda: plane.get(web)["spec"]["replicas"], until=lambda replicas: replicas == 3, timeout_s=60)
+    eventually(lambda: plane.get(web)["spec"]["replicas"], until=lambda replicas: replicas == 3)
     assert controller.stop() == 0
     used = asked(audited(audit_log)[before:])
     leases = {grant for grant in controller.rules() if grant.resource == "leases"}

@@ -13,6 +13,7 @@ from benchmarks import cluster_plane
 from shipped_controller import Object, ShippedController
 from up_process import eventually
 
+from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 from shipped_manifests import CHART, KUSTOMIZE, NAMESPACE, helm_template, kustomized, run_helm
 
@@ -38,7 +39,9 @@ def kubectl(plane: cluster_plane.Plane, *args: str, stdin: str | None = None) ->
     """What it prints, with what it warns of; it must succeed."""
     command = [str(real_program("kubectl")), f"--kubeconfig={plane.kubeconfig}", *args]
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment, timeout=90)
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, env=environment, timeout=COMMAND_WITHIN_S
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -118,7 +121,6 @@ def test_permissions_suffice(plane: cluster_plane.Plane, tmp_path: Path) -> None
                 {event["reason"] for event in side.get("/api/v1/namespaces/default/events")["items"]},
             ),
             until=lambda found: found[:2] == (3, 3) and {"SuccessfulRescale", "FailedGetScale"} <= found[2],
-            timeout_s=60,
             every_s=0.5,
         )
         assert controller.stop() == 0

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.real]
@@ -68,7 +69,7 @@ def helm(up: Up, tmp_path: Path) -> Helm:
     def run(*args: str) -> str:
         command = [real_program("helm"), *args, "--namespace=charts", f"--kubeconfig={up.kubeconfig}"]
         environment = {"HOME": str(tmp_path), "PATH": "/nowhere"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=90)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=COMMAND_WITHIN_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -77,12 +78,12 @@ def helm(up: Up, tmp_path: Path) -> Helm:
 
 def test_the_life_of_a_release(up: Up, helm: Helm, chart: Path) -> None:
     """What a release has is what the chart of its revision says; nothing is left in the end."""
-    helm("install", "web", str(chart), "--create-namespace", "--wait", "--timeout=60s")
+    helm("install", "web", str(chart), "--create-namespace", "--wait", "--timeout=120s")
     assert up.get(DEPLOYMENT)["status"]["availableReplicas"] == 1
     assert maximum(up) == 3
-    helm("upgrade", "web", str(chart), "--set=maximum=5", "--wait", "--timeout=60s")
+    helm("upgrade", "web", str(chart), "--set=maximum=5", "--wait", "--timeout=120s")
     assert maximum(up) == 5
-    helm("rollback", "web", "1", "--wait", "--timeout=60s")
+    helm("rollback", "web", "1", "--wait", "--timeout=120s")
     assert maximum(up) == 3
     history: list[dict[str, Any]] = json.loads(helm("history", "web", "--output=json"))
     assert [(each["revision"], each["status"]) for each in history] == [
@@ -90,7 +91,7 @@ def test_the_life_of_a_release(up: Up, helm: Helm, chart: Path) -> None:
         (2, "superseded"),
         (3, "deployed"),
     ]
-    helm("uninstall", "web", "--wait", "--timeout=60s")
+    helm("uninstall", "web", "--wait", "--timeout=120s")
     assert up.get(AUTOSCALERS)["items"] == []
     eventually(lambda: up.get("/api/v1/namespaces/charts/pods")["items"], until=lambda items: items == [])
     kept = up.get("/api/v1/namespaces/charts/secrets")["items"]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import COMMAND_WITHIN_S
+
 pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
@@ -65,7 +67,9 @@ def explained(up: Up) -> str:
     """What `podscaler explain` says about the autoscaler first."""
     flags = [flag for flag in FLAGS if "metric-resolution" not in flag]
     command = ["explain", "web", "--kubeconfig", str(up.kubeconfig), *flags]
-    done = subprocess.run([sys.executable, "-m", "podscaler", *command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "podscaler", *command], capture_output=True, text=True, timeout=COMMAND_WITHIN_S
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[0]
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from up_process import Object, Up, eventually
 
+from patience import WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 OPERATOR = Path(__file__).parent / "widget_operator.py"
@@ -73,7 +75,7 @@ def operator(up: Up, journal: Path) -> Iterator[None]:
         assert process.poll() is None, log.read_text()
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(WITHIN_S)
     assert "Traceback" not in log.read_text()
 
 

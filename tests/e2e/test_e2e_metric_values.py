@@ -66,7 +66,6 @@ def await_replicas(up: Up, name: str, wanted: int) -> None:
     eventually(
         lambda: up.get(f"{DEPLOYMENTS}/{name}"),
         until=lambda found: (found["spec"]["replicas"], found["status"].get("readyReplicas", 0)) == (wanted, wanted),
-        timeout_s=40,
     )
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from up_process import QUICK, Up, eventually
 
+from patience import COMMAND_WITHIN_S, WITHIN_S
+
 pytestmark = pytest.mark.e2e
 
 COUNTED = re.compile(r'^rest_client_requests_total\{code="200",host="127.0.0.1:\d+",method="GET"\} [1-9]', re.MULTILINE)
@@ -35,7 +37,7 @@ def shown(tmp_path: Path, address: str) -> Iterator[Up]:
 def get(address: str, path: str) -> tuple[int, str]:
     """Status and text of an answer."""
     try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=WITHIN_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -44,7 +46,7 @@ def get(address: str, path: str) -> tuple[int, str]:
 def refused(tmp_path: Path, *flags: str) -> tuple[int, str]:
     """Exit status and standard error of an `up` that cannot begin."""
     command = [sys.executable, "-m", "podscaler", "up", "--data-dir", str(tmp_path / "data"), *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_WITHIN_S, check=False)
     return done.returncode, done.stderr
 
 

@@ -138,7 +138,7 @@ def test_a_failing_liveness_probe_restarts_the_container(up: Up) -> None:
     """httpGet on a port where nobody listens: the container is killed and started again."""
     probe = {"httpGet": {"port": 9999, "path": "/"}, "periodSeconds": 1, "failureThreshold": 1}
     up.create(PODS, pod("unlive", container(livenessProbe=probe)))
-    eventually(lambda: status_of(up.get(f"{PODS}/unlive")).get("restartCount", 0), timeout_s=40)
+    eventually(lambda: status_of(up.get(f"{PODS}/unlive")).get("restartCount", 0))
     assert {"Unhealthy", "Killing"} <= {reason for name, reason, _ in up.events() if name == "unlive"}
 
 
@@ -172,7 +172,7 @@ def test_a_crashing_container_backs_off(up: Up) -> None:
     def waiting_reason() -> str:
         return str(status_of(up.get(f"{PODS}/crashing")).get("state", {}).get("waiting", {}).get("reason", ""))
 
-    eventually(waiting_reason, until=lambda reason: reason == "CrashLoopBackOff", timeout_s=60)
+    eventually(waiting_reason, until=lambda reason: reason == "CrashLoopBackOff")
     last = status_of(up.get(f"{PODS}/crashing"))["lastState"]["terminated"]
     assert (last["exitCode"], last["reason"]) == (3, "Error")
     assert logs(up, "crashing", "previous=true") == "dying\n"

@@ -16,6 +16,8 @@ from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from up_process import Object, Up, eventually
 
+from patience import WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 LABELS = {"app": "web"}
@@ -289,7 +291,7 @@ class Candidate:
     def stop(self) -> None:
         """Fail to renew from now on, and be gone."""
         self._lock.update = lambda *_: False
-        self._thread.join(20)
+        self._thread.join(WITHIN_S)
         disconnect(self._lock.api_instance.api_client)
 
 
@@ -298,11 +300,11 @@ def test_leaders_are_elected(api: client.ApiClient, namespace: str) -> None:
     client.Configuration.set_default(api.configuration)
     try:
         first = Candidate(namespace, "first")
-        assert first.leads.wait(10)
+        assert first.leads.wait(WITHIN_S)
         second = Candidate(namespace, "second")
         assert holder(api, namespace) == "first"
         first.stop()
-        assert second.leads.wait(20)
+        assert second.leads.wait(WITHIN_S)
         assert holder(api, namespace) == "second"
         second.stop()
     finally:
@@ -335,7 +337,7 @@ def test_logs_and_commands_of_a_real_pod(up: Up) -> None:
             stderr=True,
             _preload_content=False,
         )
-        session.run_forever(timeout=20)
+        session.run_forever(timeout=WITHIN_S)
         assert (session.read_stdout(), session.returncode) == ("from inside\n", 3)
         session.sock.shutdown()
         core.delete_namespaced_pod("told", "default", grace_period_seconds=0)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from up_process import Up
 
+from patience import COMMAND_WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +28,13 @@ def test_the_walkthrough_of_the_readme_runs(up: Up, kubectl_present: None) -> No
     (walkthrough,) = (block for block in blocks("sh") if "kubectl apply" in block)
     env = {"KUBECONFIG": str(up.kubeconfig), "HOME": str(up.data_dir.parent), "PATH": os.environ["PATH"]}
     done = subprocess.run(
-        ["sh", "-e", "-c", walkthrough], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
+        ["sh", "-e", "-c", walkthrough],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_WITHIN_S,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "cpu resource utilization (percentage of request) above target" in done.stdout

@@ -8,6 +8,7 @@ import pytest
 from real_control_plane import real_control_plane
 from up_process import eventually
 
+from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.real]
@@ -23,7 +24,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def kubectl(kubeconfig: Path, *args: str) -> str:
     """What the kubectl of the same release prints; it must succeed."""
     command = [real_program("kubectl"), f"--kubeconfig={kubeconfig}", *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_WITHIN_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -120,10 +120,10 @@ def test_the_real_autoscaler_scales_a_workload(autoscaled: Up) -> None:
         return (status.get("currentReplicas"), status.get("desiredReplicas")) == (replicas, replicas)
 
     path = f"{autoscalers}/served"
-    eventually(lambda: autoscaled.get(path), until=lambda obj: has_settled(obj, 4), timeout_s=60)
+    eventually(lambda: autoscaled.get(path), until=lambda obj: has_settled(obj, 4))
     quieter = {"metadata": {"annotations": {"podscaler.dev/simulated-total-cpu": "200m"}}}
     autoscaled.patch(f"{apps('default')}/deployments/served", quieter)
-    eventually(lambda: autoscaled.get(path), until=lambda obj: has_settled(obj, 2), timeout_s=60)
+    eventually(lambda: autoscaled.get(path), until=lambda obj: has_settled(obj, 2))
     reasons = [reason for name, reason, _ in autoscaled.events() if name == "served"]
     assert reasons.count("SuccessfulRescale") == 2
     conditions = {each["type"]: each["status"] for each in autoscaled.get(path)["status"]["conditions"]}
@@ -212,7 +212,7 @@ def test_a_namespace_goes_with_all_that_is_in_it(worked: Up, namespace: str) -> 
     worked.create(f"{core(namespace)}/configmaps", {"metadata": {"name": "kept"}, "data": {"a": "b"}})
     eventually(lambda: pods(worked, namespace), until=lambda found: len(found) == 2)
     worked.delete(f"/api/v1/namespaces/{namespace}")
-    eventually(lambda: worked.find(f"/api/v1/namespaces/{namespace}"), until=lambda found: found is None, timeout_s=60)
+    eventually(lambda: worked.find(f"/api/v1/namespaces/{namespace}"), until=lambda found: found is None)
     worked.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     assert worked.get(f"{core(namespace)}/pods")["items"] == []
     assert worked.find(f"{core(namespace)}/configmaps/kept") is None
@@ -236,10 +236,10 @@ def test_dependents_of_custom_objects_are_collected(worked: Up, namespace: str) 
     worked.create(f"{core(namespace)}/configmaps", owned)
     worked.delete(f"{path}/one")
     found = f"{core(namespace)}/configmaps/owned"
-    eventually(lambda: worked.find(found), until=lambda obj: obj is None, timeout_s=90)
+    eventually(lambda: worked.find(found), until=lambda obj: obj is None)
     worked.create(path, body)
     worked.delete(f"/api/v1/namespaces/{namespace}")
-    eventually(lambda: worked.find(f"/api/v1/namespaces/{namespace}"), until=lambda obj: obj is None, timeout_s=60)
+    eventually(lambda: worked.find(f"/api/v1/namespaces/{namespace}"), until=lambda obj: obj is None)
     assert worked.get(path)["items"] == []
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import COMMAND_WITHIN_S
+
 pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
@@ -79,7 +81,7 @@ def shown(up: Up) -> tuple[Object, set[tuple[str, str]]]:
 def replayed(path: Path) -> tuple[int, str, list[Object]]:
     """What `podscaler replay` ends with and says, and the decisions that it writes."""
     command = [sys.executable, "-m", "podscaler", "replay", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_WITHIN_S)
     return done.returncode, done.stderr.strip(), [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -125,7 +127,7 @@ def test_what_cannot_be_recorded_to_is_a_sentence(tmp_path: Path) -> None:
     said = []
     for path in (precious, tmp_path / "none" / "web.gz"):
         command = [sys.executable, "-m", "podscaler", "up", "--data-dir", str(tmp_path / "data"), "--record", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_WITHIN_S)
         said.append((done.returncode, done.stderr.strip()))
     assert said == [
         (2, f"podscaler: --record: {precious} exists and is not a recording; it is left alone"),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from up_process import KUBECTL, Up, eventually
 
+from patience import COMMAND_WITHIN_S
+
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
 
 Object = dict[str, Any]
@@ -51,7 +53,7 @@ def edit_last_applied(up: Up, name: str, folder: Path) -> None:
     editor.chmod(0o700)
     env = {**os.environ, "KUBECONFIG": str(up.kubeconfig), "KUBE_EDITOR": str(editor), "HOME": str(folder)}
     command = [str(KUBECTL), "apply", "edit-last-applied", f"deployment/{name}"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=COMMAND_WITHIN_S, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -60,12 +60,11 @@ def test_a_dry_run(side: Side) -> None:
 def test_comparison_beside_the_built_in_controller(side: Side, tmp_path: Path) -> None:
     """Beside the real controller decisions are the same, nothing differs, and only the other writes."""
     with controller_manager(side.kubeconfig, *HORIZONTAL, log=tmp_path / "manager.log"):
-        eventually(side.managers, timeout_s=60)
+        eventually(side.managers)
         with side.controller("--compare", *AS_THE_OTHER) as running:
             eventually(
                 lambda: running.metric('podscaler_comparisons_total{verdict="same"}'),
                 until=lambda count: count >= 8,
-                timeout_s=60,
             )
             assert running.metric("podscaler_comparison_differences_total") == 0, running.log.read_text()[-3000:]
     assert side.managers() == {"kube-controller-manager"}
@@ -77,7 +76,7 @@ def test_the_built_in_controller_is_noticed(side: Side, tmp_path: Path) -> None:
     if not side.is_live:
         pytest.skip("metrics that stand still leave the other controller with nothing to write")
     with controller_manager(side.kubeconfig, *HORIZONTAL, log=tmp_path / "manager.log"):
-        eventually(side.managers, timeout_s=60)
+        eventually(side.managers)
         with side.controller() as running:
             status, text = eventually(lambda: running.get("/readyz"), until=lambda answer: "another" in answer[1])
             assert (status, "kube-controller-manager" in text) == (503, True)
@@ -143,7 +142,7 @@ def test_migration_there_and_back(side: Side, tmp_path: Path) -> None:
         controller_manager(side.kubeconfig, *HORIZONTAL, log=tmp_path / "manager.log"),
         side.controller("--autoscaler-kinds=podautoscaler"),
     ):
-        eventually(lambda: side.get("hpa", "web0")["status"].get("conditions"), timeout_s=60)
+        eventually(lambda: side.get("hpa", "web0")["status"].get("conditions"))
         there = side.podscaler("migrate", "hpa", "web0", "-n", NAMESPACE)
         assert (there.returncode, there.stdout) == (
             0,

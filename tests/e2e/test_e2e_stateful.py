@@ -50,14 +50,14 @@ def autoscaler(target: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def ready(up: Up, path: str, replicas: int, *, timeout_s: float = 60) -> None:
+def ready(up: Up, path: str, replicas: int) -> None:
     """Wait until a workload has exactly so many pods, all ready."""
 
     def counts() -> tuple[int, int]:
         status = up.get(path)["status"]
         return status.get("replicas", 0), status.get("readyReplicas", 0)
 
-    eventually(counts, until=lambda found: found == (replicas, replicas), timeout_s=timeout_s)
+    eventually(counts, until=lambda found: found == (replicas, replicas))
 
 
 def pods(up: Up, name: str) -> list[str]:
@@ -75,9 +75,9 @@ def test_an_autoscaler_scales_it_up_and_down(up: Up, kind: str) -> None:
     body["metadata"]["annotations"] = {"podscaler.dev/simulated-total-cpu": "500m"}
     up.create(path.rpartition("/")[0], body)
     up.create(AUTOSCALERS, autoscaler(body))
-    ready(up, path, 5, timeout_s=90)
+    ready(up, path, 5)
     up.patch(path, {"metadata": {"annotations": {"podscaler.dev/simulated-total-cpu": "40m"}}})
-    ready(up, path, 1, timeout_s=90)
+    ready(up, path, 1)
     if is_set:
         assert pods(up, "scaled-set") == ["scaled-set-0"]
 
@@ -117,7 +117,7 @@ def watched(up: Up, name: str, *, until: list[str]) -> list[list[str]]:
             seen.append(names)
         return names
 
-    eventually(look, until=lambda names: names == until, timeout_s=60, every_s=0.05)
+    eventually(look, until=lambda names: names == until, every_s=0.05)
     return seen
 
 
@@ -125,20 +125,20 @@ def watched(up: Up, name: str, *, until: list[str]) -> list[list[str]]:
 def test_kubectl_rolls_a_stateful_set_out_and_back(up: Up) -> None:
     """status, history and undo, as an unmodified kubectl does them."""
     up.create(f"{APPS}/statefulsets", stateful_set("undone", 2))
-    up.kubectl("rollout", "status", "sts/undone", "--timeout=60s")
+    up.kubectl("rollout", "status", "sts/undone", "--timeout=120s")
     up.kubectl("set", "image", "sts/undone", "app=any:2")
-    last = up.kubectl("rollout", "status", "sts/undone", "--timeout=60s").splitlines()[-1]
+    last = up.kubectl("rollout", "status", "sts/undone", "--timeout=120s").splitlines()[-1]
     assert last == "partitioned roll out complete: 2 new pods have been updated..."
     assert history(up, "sts/undone") == ["1", "2"]
     up.kubectl("rollout", "undo", "sts/undone")
-    up.kubectl("rollout", "status", "sts/undone", "--timeout=60s")
+    up.kubectl("rollout", "status", "sts/undone", "--timeout=120s")
     images = {
         pod["spec"]["containers"][0]["image"] for pod in up.get(f"{CORE}/pods?labelSelector=app%3Dundone")["items"]
     }
     assert images == {"any:1"}
     assert history(up, "sts/undone") == ["2", "3"]
     up.kubectl("rollout", "restart", "sts/undone")
-    up.kubectl("rollout", "status", "sts/undone", "--timeout=60s")
+    up.kubectl("rollout", "status", "sts/undone", "--timeout=120s")
     assert history(up, "sts/undone") == ["2", "3", "4"]
 
 
@@ -148,12 +148,12 @@ def test_kubectl_rolls_a_daemon_set_out_and_back(up: Up) -> None:
     body = {**stateful_set("agent", 1), "kind": "DaemonSet"}
     body["spec"] = {key: body["spec"][key] for key in ("selector", "template")}
     up.create(f"{APPS}/daemonsets", body)
-    up.kubectl("rollout", "status", "ds/agent", "--timeout=60s")
+    up.kubectl("rollout", "status", "ds/agent", "--timeout=120s")
     up.kubectl("set", "image", "ds/agent", "app=any:2")
-    last = up.kubectl("rollout", "status", "ds/agent", "--timeout=60s").splitlines()[-1]
+    last = up.kubectl("rollout", "status", "ds/agent", "--timeout=120s").splitlines()[-1]
     assert last == 'daemon set "agent" successfully rolled out'
     up.kubectl("rollout", "undo", "ds/agent")
-    up.kubectl("rollout", "status", "ds/agent", "--timeout=60s")
+    up.kubectl("rollout", "status", "ds/agent", "--timeout=120s")
     (pod,) = up.get(f"{CORE}/pods?labelSelector=app%3Dagent")["items"]
     assert pod["spec"]["containers"][0]["image"] == "any:1"
     assert history(up, "ds/agent") == ["2", "3"]

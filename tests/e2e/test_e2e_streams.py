@@ -18,6 +18,7 @@ import up_process
 from kubectl_terminal import Terminal
 from up_process import Up, eventually
 
+from patience import WITHIN_S
 from real_programs import real_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
@@ -136,7 +137,7 @@ def test_large_input_comes_back(up: Up, sleeper: str, tmp_path: Path) -> None:
     """5 MiB through a command and back are the same byte for byte."""
     content = os.urandom(FILE_BYTES)
     command = [up_process.KUBECTL or "", f"--kubeconfig={up.kubeconfig}", "exec", "-i", sleeper, "--", "cat"]
-    done = subprocess.run(command, input=content, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(command, input=content, capture_output=True, timeout=WITHIN_S, check=True)
     assert done.stdout == content
 
 
@@ -232,7 +233,7 @@ def test_port_forward_in_parallel(up: Up) -> None:
     with forwarding(up, f"pod/{name}", 80) as port:
 
         def ask(_: int) -> str:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=WITHIN_S) as answer:
                 text: str = answer.read().decode()
                 return text
 
@@ -291,5 +292,5 @@ def test_commands_count_as_usage(up: Up) -> None:
 def test_python_client(up: Up, sleeper: str) -> None:
     """The official Python client runs commands with input and output, and forwards a port."""
     command = [sys.executable, str(PYTHON_CLIENT), str(up.kubeconfig), sleeper, run_web(up, "py-web")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
     assert done.stdout == "['got this\\n', 'oh\\n', 3]\n[b'OK!', None]\n", done.stderr

@@ -12,6 +12,8 @@ import pytest
 from kubectl_terminal import Terminal
 from up_process import Up, eventually
 
+from patience import WITHIN_S
+
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
 
 PHP_APACHE = """
@@ -62,7 +64,7 @@ def load(url: str) -> Iterator[list[str]]:
     def ask() -> None:
         while not stop.is_set():
             try:
-                with urllib.request.urlopen(url, timeout=10) as response:
+                with urllib.request.urlopen(url, timeout=WITHIN_S) as response:
                     answers.append(response.read().decode())
             except (urllib.error.URLError, OSError) as error:
                 answers.append(f"failed: {error}")
@@ -111,13 +113,13 @@ def test_the_walkthrough(up: Up) -> None:
         "apply", "-f", "-", stdin=PHP_APACHE
     )
     assert "unchanged" in up.kubectl("apply", "-f", "-", stdin=PHP_APACHE)
-    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=30s")
+    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=120s")
     autoscaled = up.kubectl("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=10")
     assert autoscaled == "horizontalpodautoscaler.autoscaling/php-apache autoscaled\n"
     address = up.kubectl("get", "service", "php-apache", "-o", "jsonpath={.spec.clusterIP}")
 
     with load(f"http://{address}/") as answers:
-        eventually(lambda: replicas(up), until=lambda n: n > 1, timeout_s=60, every_s=1)
+        eventually(lambda: replicas(up), until=lambda n: n > 1, every_s=1)
         table = up.kubectl("get", "hpa")
         assert table.splitlines()[0].split() == [
             "NAME",
@@ -138,15 +140,15 @@ def test_the_walkthrough(up: Up) -> None:
         assert "resource cpu on pods  (as a percentage of request)" in description
     assert set(answers) == {"OK!"}
 
-    eventually(lambda: replicas(up), until=lambda n: n == 1, timeout_s=90, every_s=1)
+    eventually(lambda: replicas(up), until=lambda n: n == 1, every_s=1)
     assert "cpu resource utilization (percentage of request) above target" in up.kubectl("get", "events")
     assert "listening on" in up.kubectl("logs", "deployment/php-apache")
     up.kubectl("delete", "hpa", "php-apache")
     assert up.kubectl("scale", "deployment", "php-apache", "--replicas=2") == "deployment.apps/php-apache scaled\n"
-    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=30s")
+    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=120s")
     up.kubectl("delete", "-f", "-", stdin=PHP_APACHE)
     gone = ["get", "pods", "-l", "run=php-apache", "-o", "name"]
-    eventually(lambda: up.kubectl(*gone), until=lambda text: text == "", timeout_s=60)
+    eventually(lambda: up.kubectl(*gone), until=lambda text: text == "")
 
 
 def test_the_documented_load(up: Up) -> None:
@@ -154,10 +156,10 @@ def test_the_documented_load(up: Up) -> None:
     if not names_lead_to_services(up):
         pytest.skip("this machine does not allow private mounts, or port 53")
     up.kubectl("apply", "-f", "-", stdin=PHP_APACHE)
-    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=30s")
+    up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=120s")
     up.kubectl("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=10")
     with load_generator(up):
-        eventually(lambda: replicas(up), until=lambda n: n > 1, timeout_s=60, every_s=1)
+        eventually(lambda: replicas(up), until=lambda n: n > 1, every_s=1)
     assert up.find("/api/v1/namespaces/default/pods/load-generator") is None
     up.kubectl("delete", "hpa", "php-apache")
     up.kubectl("delete", "-f", "-", stdin=PHP_APACHE)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import COMMAND_WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that `make wheel` builds."""
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=COMMAND_WITHIN_S)
     (built,) = folder.iterdir()
     return built
 
@@ -37,7 +39,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    subprocess.run([*pip, "--no-index", "--no-deps", str(wheel)], check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [*pip, "--no-index", "--no-deps", str(wheel)], check=True, capture_output=True, timeout=COMMAND_WITHIN_S
+    )
     return folder / "bin"
 
 
@@ -51,7 +55,13 @@ def run(installed: Path, tmp_path: Path) -> Run:
 
     def program(*command: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=COMMAND_WITHIN_S,
         )
         assert done.returncode == 0, done.stderr
         return done

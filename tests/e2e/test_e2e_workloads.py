@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 APPS = "/apis/apps/v1/namespaces/default"
@@ -54,7 +56,7 @@ def status(up: Up, name: str) -> dict[str, Any]:
     return found
 
 
-def available(up: Up, name: str, replicas: int, *, timeout_s: float = 60) -> None:
+def available(up: Up, name: str, replicas: int) -> None:
     """Wait until the Deployment has exactly so many available pods, all of its newest template."""
     wanted = {"replicas": replicas, "availableReplicas": replicas, "updatedReplicas": replicas}
 
@@ -62,12 +64,12 @@ def available(up: Up, name: str, replicas: int, *, timeout_s: float = 60) -> Non
         generation = up.get(f"{APPS}/deployments/{name}")["metadata"]["generation"]
         return wanted.items() <= found.items() and found["observedGeneration"] == generation
 
-    eventually(lambda: status(up, name), until=is_there, timeout_s=timeout_s)
+    eventually(lambda: status(up, name), until=is_there)
 
 
 def get(address: str, port: int = 8080) -> int:
     """The status of one request on a connection of its own."""
-    connection = http.client.HTTPConnection(address, port, timeout=10)
+    connection = http.client.HTTPConnection(address, port, timeout=WITHIN_S)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status
@@ -100,7 +102,7 @@ def test_a_rolling_update_under_load_fails_no_request(up: Up) -> None:
         up.patch(f"{APPS}/deployments/rolling", patch)
         available(up, "rolling", 3)
         remaining = f"{CORE}/pods?labelSelector=app%3Drolling"
-        eventually(lambda: not before & {pod["metadata"]["name"] for pod in up.get(remaining)["items"]}, timeout_s=60)
+        eventually(lambda: not before & {pod["metadata"]["name"] for pod in up.get(remaining)["items"]})
     finally:
         stop.set()
         for asker in askers:
@@ -200,8 +202,8 @@ def test_an_autoscaler_scales_simulated_pods(up: Up) -> None:
         "spec": {"scaleTargetRef": target, "maxReplicas": 10, "metrics": [{"type": "Resource", "resource": metric}]},
     }
     up.create("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", autoscaler)
-    available(up, "shared", 10, timeout_s=90)
+    available(up, "shared", 10)
     up.patch(f"{APPS}/deployments/shared", {"metadata": {"annotations": {"podscaler.dev/simulated-total-cpu": "40m"}}})
-    available(up, "shared", 1, timeout_s=90)
+    available(up, "shared", 1)
     reasons = [message for name, reason, message in up.events() if name == "shared" and reason == "SuccessfulRescale"]
     assert "New size: 1; reason: All metrics below target" in reasons

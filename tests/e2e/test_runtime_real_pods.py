@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.api import catalog
 from podscaler.clock import SystemClock
 from podscaler.controlplane.local import LocalRegistry
@@ -83,7 +84,7 @@ class Node:
 
     async def logged(self, name: str, text: str) -> str:
         """The log once it has `text` in it."""
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + WITHIN_S
         found = ""
         while text not in found:
             assert time.monotonic() < deadline_s, found
@@ -105,8 +106,8 @@ class Node:
         return (await eventually(find, bool))[0]
 
 
-async def eventually(look: Callable[[], Any], is_it: Callable[[Any], bool], *, timeout_s: float = 20) -> Any:
-    deadline_s = time.monotonic() + timeout_s
+async def eventually(look: Callable[[], Any], is_it: Callable[[Any], bool]) -> Any:
+    deadline_s = time.monotonic() + WITHIN_S
     while not is_it(found := look()):
         assert time.monotonic() < deadline_s, found
         await asyncio.sleep(0.02)
@@ -297,7 +298,7 @@ async def test_a_follower_sees_the_end(node: Node) -> None:
     """kubectl logs -f ends when the container has ended, with its last words."""
     await node.create("p", shell("for i in 1 2 3; do echo $i; sleep 0.2; done; printf end"), restartPolicy="Never")
     await node.logged("p", "1")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         assert await node.log("p", follow=True) == "1\n2\n3\nend"
 
 
@@ -352,10 +353,10 @@ async def test_many_pods(node: Node) -> None:
     def phases() -> set[str]:
         return {pod["status"].get("phase", "") for pod in node.registry.list("pods")}
 
-    await eventually(phases, lambda found: found == {"Running"}, timeout_s=60)
+    await eventually(phases, lambda found: found == {"Running"})
     found = node.registry.list("pods")
     assert len({pod["status"]["podIP"] for pod in found}) == 440
     assert len(node.agent.running_containers()) == 40
     await asyncio.gather(*(node.registry.delete("pods", "default", name) for name in names + played))
-    await eventually(lambda: len(node.registry.list("pods")), lambda count: count == 0, timeout_s=60)
+    await eventually(lambda: len(node.registry.list("pods")), lambda count: count == 0)
     await eventually(node.agent.running_containers, lambda running: not running)

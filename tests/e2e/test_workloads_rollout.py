@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from up_process import Up, eventually
 
+from patience import WITHIN_S
+
 pytestmark = [pytest.mark.e2e]
 
 APPS = "/apis/apps/v1/namespaces/default"
@@ -42,7 +44,7 @@ def sizes(up: Up, name: str) -> dict[str, int]:
 
 def rolled_out(up: Up, name: str) -> str:
     """The last line of `kubectl rollout status`, which must succeed."""
-    return up.kubectl("rollout", "status", f"deploy/{name}", "--timeout=60s").splitlines()[-1]
+    return up.kubectl("rollout", "status", f"deploy/{name}", "--timeout=120s").splitlines()[-1]
 
 
 @pytest.mark.usefixtures("kubectl_present")
@@ -157,7 +159,7 @@ def test_kept_connections_survive_a_rolling_update_of_one_pod(up: Up) -> None:
         for revision in ("1", "2", "3"):
             annotations = {"metadata": {"annotations": {"revision": revision}}}
             up.patch(f"{APPS}/deployments/single", {"spec": {"template": annotations}})
-            eventually(lambda wanted=revision: only_revision(up, wanted), timeout_s=60)
+            eventually(lambda wanted=revision: only_revision(up, wanted))
     finally:
         stop.set()
         for asker in askers:
@@ -175,7 +177,7 @@ def only_revision(up: Up, revision: str) -> bool:
 
 def answered(address: str) -> bool:
     """Whether the Service answers."""
-    connection = http.client.HTTPConnection(address, 8080, timeout=10)
+    connection = http.client.HTTPConnection(address, 8080, timeout=WITHIN_S)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status == 200
@@ -187,7 +189,7 @@ def answered(address: str) -> bool:
 
 def ask(address: str, stop: threading.Event, outcomes: list[object], kept: bool) -> None:
     """Requests until told to stop: on one connection as long as the server keeps it, or on one each."""
-    connection = http.client.HTTPConnection(address, 8080, timeout=10)
+    connection = http.client.HTTPConnection(address, 8080, timeout=WITHIN_S)
     while not stop.wait(0.01):
         try:
             connection.request("GET", "/")
@@ -216,5 +218,5 @@ def test_a_rollout_goes_on_after_a_crash(fresh_up: Up) -> None:
     eventually(lambda: "any:2" in sizes(fresh_up, "crash"))
     fresh_up.kill()
     fresh_up.start()
-    eventually(lambda: sizes(fresh_up, "crash"), until=lambda found: found == {"any:2": 5}, timeout_s=60)
+    eventually(lambda: sizes(fresh_up, "crash"), until=lambda found: found == {"any:2": 5})
     assert fresh_up.get(f"{CORE}/services/crash")["spec"]["clusterIP"] == address

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from patience import COMMAND_WITHIN_S, WITHIN_S
+
 T = TypeVar("T")
 Object = dict[str, Any]
 
@@ -34,17 +36,15 @@ JSON = "application/json"
 KUBECTL = shutil.which("kubectl")
 
 
-def eventually(
-    what: Callable[[], T], *, until: Callable[[T], bool] = bool, timeout_s: float = 30, every_s: float = 0.1
-) -> T:
-    """The first value of `what()` for which `until` holds; fails the test with the last value after `timeout_s`."""
-    deadline_s = time.monotonic() + timeout_s
+def eventually(what: Callable[[], T], *, until: Callable[[T], bool] = bool, every_s: float = 0.1) -> T:
+    """The first value of `what()` for which `until` holds; fails the test with the last one when patience ends."""
+    deadline_s = time.monotonic() + WITHIN_S
     while True:
         value = what()
         if until(value):
             return value
         if time.monotonic() > deadline_s:
-            pytest.fail(f"not within {timeout_s} s; the last value was {value!r}")
+            pytest.fail(f"not within {WITHIN_S} s; the last value was {value!r}")
         time.sleep(every_s)
 
 
@@ -99,7 +99,7 @@ class Up:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(timeout=WITHIN_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return status
@@ -116,7 +116,7 @@ class Up:
     ) -> Answer:
         """One request with the admin's token (or `token`; an empty one sends none)."""
         host, port, admin, context = self._access()
-        connection = http.client.HTTPSConnection(host, port, context=context, timeout=30)
+        connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
         try:
             headers = {"Accept": JSON, "Content-Type": content_type}
             if token is None or token:
@@ -161,21 +161,25 @@ class Up:
         answer = self.request("DELETE", path, body)
         assert answer.status in {200, 202}, answer
 
-    def kubectl(self, *args: str, stdin: str | None = None, timeout_s: float = 120) -> str:
+    def kubectl(self, *args: str, stdin: str | None = None) -> str:
         """What kubectl prints to stdout; it must succeed."""
-        done = self.run_kubectl(*args, stdin=stdin, timeout_s=timeout_s)
+        done = self.run_kubectl(*args, stdin=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(args)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def run_kubectl(
-        self, *args: str, stdin: str | None = None, timeout_s: float = 120
-    ) -> subprocess.CompletedProcess[str]:
+    def run_kubectl(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """kubectl with this server's kubeconfig."""
         assert KUBECTL is not None
         home = self.data_dir.parent
         env = {"KUBECONFIG": str(self.kubeconfig), "HOME": str(home), "PATH": os.environ["PATH"], "TZ": "UTC"}
         return subprocess.run(
-            [KUBECTL, *args], input=stdin, capture_output=True, text=True, env=env, timeout=timeout_s, check=False
+            [KUBECTL, *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=env,
+            timeout=COMMAND_WITHIN_S,
+            check=False,
         )
 
     def events(self, namespace: str = "default") -> list[tuple[str, str, str]]:

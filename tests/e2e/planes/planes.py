@@ -23,7 +23,6 @@ from podscaler.clock import SystemClock
 from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 
-READY_WITHIN_S = 90
 EMBEDDED = ("--without-autoscaler", "--metric-resolution=60s")
 
 
@@ -147,4 +146,4 @@ def real(folder: Path) -> Iterator[ControlPlane]:
 
 def await_ready(api: PlaneApi) -> None:
     """Returns when the API server is ready."""
-    eventually(api.is_ready, timeout_s=READY_WITHIN_S)
+    eventually(api.is_ready)

@@ -7,6 +7,8 @@ from typing import Any
 from plane_api import PlaneApi
 from up_process import Object
 
+from patience import WITHIN_S
+
 NODE = "played"
 POLL_S = 0.15
 _KINDS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
@@ -34,7 +36,7 @@ class PlayedNode:
     def stop(self) -> None:
         """End; a failure of the thread is raised here."""
         self._ended.set()
-        self._thread.join(60)
+        self._thread.join(WITHIN_S)
         if self.error is not None:
             raise self.error
 

@@ -17,6 +17,7 @@ from played_metrics import PlayedMetrics
 from played_node import NODE, PlayedNode
 from up_process import Object, eventually
 
+from patience import WITHIN_S
 from real_programs import real_program
 
 FLAGS = (
@@ -116,7 +117,7 @@ def end(process: "subprocess.Popen[bytes]") -> int:
     """Ask it to end; its exit status."""
     process.terminate()
     try:
-        return process.wait(30)
+        return process.wait(WITHIN_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -153,9 +154,7 @@ class Scene:
 
     def await_running(self, count: int, name: str = "web") -> None:
         """Returns when that many pods of a workload run."""
-        eventually(
-            lambda: len(self.stage.node.running(self.name, name)), until=lambda found: found == count, timeout_s=40
-        )
+        eventually(lambda: len(self.stage.node.running(self.name, name)), until=lambda found: found == count)
 
     def use(self, milli: int, *, app: str = "web", container: str = "app") -> None:
         """Set the CPU that the containers of that name use, all of the app's together."""
@@ -180,19 +179,13 @@ class Scene:
         asked: int = self.api.get(self.path(resource, name))["spec"]["replicas"]
         return asked
 
-    def await_replicas(
-        self, wanted: int, name: str = "web", *, resource: str = "deployments", timeout_s: float = 40
-    ) -> None:
+    def await_replicas(self, wanted: int, name: str = "web", *, resource: str = "deployments") -> None:
         """Returns when the workload is asked for that many."""
-        eventually(
-            lambda: self.replicas(name, resource), until=lambda found: found == wanted, timeout_s=timeout_s, every_s=0.2
-        )
+        eventually(lambda: self.replicas(name, resource), until=lambda found: found == wanted, every_s=0.2)
 
-    def await_condition(self, type_: str, *wanted: str, name: str = "web", timeout_s: float = 40) -> None:
+    def await_condition(self, type_: str, *wanted: str, name: str = "web") -> None:
         """Returns when a condition of the autoscaler has that status and reason."""
-        eventually(
-            lambda: self.condition(type_, name), until=lambda found: found == wanted, timeout_s=timeout_s, every_s=0.2
-        )
+        eventually(lambda: self.condition(type_, name), until=lambda found: found == wanted, every_s=0.2)
 
     def condition(self, type_: str, name: str = "web") -> tuple[str, str]:
         """Status and reason of a condition; empty where it is not there."""
@@ -203,7 +196,7 @@ class Scene:
         """Returns when the autoscaler was looked at `count` times from now on, as its last status shows."""
         for _ in range(count):
             before = self.stage.metrics.questions
-            eventually(lambda before=before: self.stage.metrics.questions > before, timeout_s=20)
+            eventually(lambda before=before: self.stage.metrics.questions > before)
 
     def events(self, name: str = "web") -> list[tuple[str, str]]:
         """Reason and message of the autoscaler's events."""

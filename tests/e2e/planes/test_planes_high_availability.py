@@ -12,6 +12,8 @@ from benchmarks.cluster_plane import free_port
 from stage import Scene, Stage, end
 from up_process import eventually
 
+from patience import WITHIN_S
+
 pytestmark = pytest.mark.e2e
 
 LEASE_DURATION_S = 4
@@ -34,7 +36,7 @@ class Controllers:
         port = free_port()
         address = f"--metrics-bind-address=127.0.0.1:{port}"
         self._ports[port] = self._stage.spawn(address, *flags)
-        eventually(lambda: self._answer(port, "/readyz") == "ok", timeout_s=30)
+        eventually(lambda: self._answer(port, "/readyz") == "ok")
 
     def leader(self) -> "subprocess.Popen[bytes] | None":
         """The one whose metrics say that it leads; None while none does."""
@@ -49,7 +51,7 @@ class Controllers:
     def end(self, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
         """End one."""
         process.send_signal(number)
-        assert process.wait(30) == (0 if number is signal.SIGTERM else -number)
+        assert process.wait(WITHIN_S) == (0 if number is signal.SIGTERM else -number)
 
     def first(self) -> "subprocess.Popen[bytes]":
         """The one that was started first."""
@@ -63,7 +65,7 @@ class Controllers:
 
     def _answer(self, port: int, path: str) -> str:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=WITHIN_S) as response:
                 text: str = response.read().decode()
                 return text
         except OSError:
@@ -120,7 +122,7 @@ def test_another_leader_goes_on(scene: Scene, controllers: Controllers, number: 
     assert leader is not None
     controllers.end(leader, number)
     ended_s = time.monotonic()
-    next_one = eventually(controllers.leader, until=lambda found: found not in (None, leader), timeout_s=20)
+    next_one = eventually(controllers.leader, until=lambda found: found not in (None, leader))
     waited_s = time.monotonic() - ended_s
     after = lease(scene)
     scene.sync_times(3)
@@ -142,15 +144,15 @@ def test_a_member_is_killed(scene: Scene, controllers: Controllers) -> None:
         each.autoscale(behavior=LONG_WINDOW)
     for _ in range(3):
         controllers.start(f"--shards={SHARDS}")
-    eventually(controllers.held, until=lambda found: found == [2, 2, 2], timeout_s=30)
+    eventually(controllers.held, until=lambda found: found == [2, 2, 2])
     victim = controllers.first()
     assert len(set(shard_holders(scene))) == 3
     controllers.end(victim, signal.SIGKILL)
     for each in scenes:
         each.use(300)
     for each in scenes:
-        each.await_replicas(3, timeout_s=LEASE_DURATION_S + 10)
-    eventually(controllers.held, until=lambda found: found == [3, 3], timeout_s=20)
+        each.await_replicas(3)
+    eventually(controllers.held, until=lambda found: found == [3, 3])
     repeated = [twice(each) for each in scenes]
     for each in scenes[1:]:
         scene.api.delete(f"/api/v1/namespaces/{each.name}")

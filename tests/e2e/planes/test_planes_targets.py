@@ -71,10 +71,10 @@ def test_a_custom_resource_scales_up_and_down(scene: Scene) -> None:
     )
     work_on_gears(scene, path)
     scene.autoscale(target=reference(version, "Gear", "drive"), behavior=NO_WINDOW)
-    eventually(lambda: work_on_gears(scene, path), until=lambda found: found == 3, timeout_s=60, every_s=0.3)
+    eventually(lambda: work_on_gears(scene, path), until=lambda found: found == 3, every_s=0.3)
     scene.await_running(3)
     scene.use(200)
-    eventually(lambda: work_on_gears(scene, path), until=lambda found: found == 2, timeout_s=60, every_s=0.3)
+    eventually(lambda: work_on_gears(scene, path), until=lambda found: found == 2, every_s=0.3)
 
 
 def test_a_target_that_comes_late_is_found(scene: Scene) -> None:
