@@ -202,6 +202,23 @@ async def test_tls(issuer: Issuer, tmp_path: Path) -> None:
     assert (answers, api.peers, api.connections) == (["ok", "ok"], ["ann", "ann"], 1)
 
 
+async def test_the_authority_is_not_shown(issuer: Issuer, tmp_path: Path) -> None:
+    """A certificate that comes alone is shown alone: a server would check the signatures of all others too."""
+    shown: list[set[str]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        chain = writer.get_extra_info("ssl_object")._sslobj.get_unverified_chain()  # public from Python 3.13 on
+        shown.append(
+            {x509.load_pem_x509_certificate(each.public_bytes().encode()).subject.rfc4514_string() for each in chain}
+        )
+        await Api().serve(reader, writer)
+
+    async with _serving(serve, issuer.server_context(tmp_path, "127.0.0.1")) as port:
+        certificates = Rotating(issuer.issue("ann"))
+        await _answers(Config(f"https://127.0.0.1:{port}", ca_pem=issuer.pem, certificates=certificates), "/")
+    assert shown == [{"CN=ann"}]
+
+
 async def test_a_server_of_another_name(issuer: Issuer, tmp_path: Path) -> None:
     """The certificate must have the server's name, or the one that the kubeconfig gives; or nobody looks."""
     api = Api()
