@@ -107,7 +107,7 @@ class ShippedController:
 
     def log_lines(self) -> list[Object]:
         """What it has logged, each line decoded."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def complaints(self) -> list[str]:
         """What it has logged about permissions that are missing."""
@@ -141,7 +141,8 @@ class ShippedController:
 
 def audited(path: Path) -> list[Object]:
     """The events of the audit log about the ServiceAccount's requests."""
-    events = (json.loads(line) for line in path.read_text().splitlines())
+    lines = path.read_text().splitlines(keepends=True)
+    events = (json.loads(line) for line in lines if line.endswith("\n"))  # the last one may be on its way
     return [event for event in events if event["user"].get("username") == ACCOUNT]
 
 

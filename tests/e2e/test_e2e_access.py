@@ -123,8 +123,7 @@ for plural in ("pods", "secrets"):
 
 def test_a_pod_calls_the_api(up: Up) -> None:
     """A pod finds the API server and a token, and may do what its service account may."""
-    node = json.loads(said(up, "get", "nodes", "-o", "json"))["items"][0]
-    conditions = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+    conditions = {each["type"]: each["status"] for each in up.node()["status"]["conditions"]}
     if conditions.get("PrivateMounts", "True") != "True":
         pytest.skip("this machine does not allow private mounts: containers find no files")
     said(up, "create", "serviceaccount", "inside")

@@ -49,14 +49,18 @@ def autoscaler(name: str) -> dict[str, Any]:
     }
 
 
-def watched(up: Up, path: str, *, since: str, seconds: int = 2) -> list[tuple[str, str]]:
-    """(event type, object's name) of a watch that the server ends after `seconds`."""
-    query = f"watch=1&resourceVersion={since}&timeoutSeconds={seconds}&allowWatchBookmarks=true"
-    answer = up.request("GET", f"{path}?{query}")
-    assert answer.status == 200, answer
-    text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
-    events = [json.loads(line) for line in text.splitlines() if line]
-    return [(event["type"], event["object"].get("metadata", {}).get("name", "")) for event in events]
+def watched(up: Up, *, since: str, last: str) -> list[tuple[str, str]]:
+    """(event type, object's name) of a watch of ConfigMaps, until `last` is added, which happens now."""
+    up.create(CONFIG_MAPS, config_map(last))
+    events = up.watch(
+        f"{CONFIG_MAPS}?watch=1&resourceVersion={since}&allowWatchBookmarks=true",
+        until=lambda found: bool(found) and _told(found[-1]) == ("ADDED", last),
+    )
+    return [_told(event) for event in events]
+
+
+def _told(event: Any) -> tuple[str, str]:
+    return event["type"], event["object"].get("metadata", {}).get("name", "")
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pods", "/readyz", "/healthz", "/livez", "/version", "/apis", "/openapi/v3"])
@@ -122,7 +126,7 @@ def test_watches_see_each_change_once(up: Up) -> None:
     up.create(CONFIG_MAPS, config_map("seen"))
     up.patch(f"{CONFIG_MAPS}/seen", {"data": {"a": "2"}})
     up.delete(f"{CONFIG_MAPS}/seen")
-    seen = [event for event in watched(up, CONFIG_MAPS, since=since) if event[1] == "seen"]
+    seen = [event for event in watched(up, since=since, last="seen-last") if event[1] == "seen"]
     assert seen == [("ADDED", "seen"), ("MODIFIED", "seen"), ("DELETED", "seen")]
 
 
@@ -279,11 +283,11 @@ def test_a_watch_may_begin_with_what_there_is(up: Up) -> None:
     """sendInitialEvents: an ADDED for each object, then the bookmark that ends them."""
     up.create(CONFIG_MAPS, config_map("initial", stream="yes"))
     query = (
-        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
         "&labelSelector=stream%3Dyes"
     )
-    events = [json.loads(line) for line in up.request("GET", f"{CONFIG_MAPS}?{query}").body.splitlines()]
-    assert [event["type"] for event in events[:2]] == ["ADDED", "BOOKMARK"]
+    events = up.watch(f"{CONFIG_MAPS}?{query}", until=lambda found: len(found) == 2)
+    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
     assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
@@ -293,8 +297,7 @@ def test_a_watch_from_forgotten_history_is_410(fresh_up: Up) -> None:
     since = fresh_up.get(CONFIG_MAPS)["metadata"]["resourceVersion"]
     fresh_up.create(CONFIG_MAPS, config_map("forgotten"))
     assert fresh_up.request("POST", "/podscaler/compact").status == 200
-    answer = fresh_up.request("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={since}&timeoutSeconds=1")
-    event = json.loads(answer.body)
+    (event,) = fresh_up.watch(f"{CONFIG_MAPS}?watch=1&resourceVersion={since}", until=bool)
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
@@ -364,11 +367,11 @@ def test_kubectl_speaks_protobuf(up: Up, kubectl_present: None) -> None:
 
 def test_the_node_is_this_machine(up: Up) -> None:
     """There is one node, it is ready, and it holds its Lease."""
-    node = up.get("/api/v1/nodes")["items"][0]
+    node = up.node()
     conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
     assert conditions["Ready"] == "True"
     lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node['metadata']['name']}"
-    assert up.get(lease)["spec"]["holderIdentity"] == node["metadata"]["name"]
+    assert eventually(lambda: up.find(lease))["spec"]["holderIdentity"] == node["metadata"]["name"]
 
 
 def test_readyz_says_ok(fresh_up: Up) -> None:
@@ -396,6 +399,5 @@ def test_a_watch_goes_on_after_a_crash(fresh_up: Up) -> None:
     fresh_up.create(CONFIG_MAPS, config_map("before"))
     fresh_up.kill()
     fresh_up.start()
-    fresh_up.create(CONFIG_MAPS, config_map("after"))
-    seen = [event for event in watched(fresh_up, CONFIG_MAPS, since=since) if event[1] in {"before", "after"}]
+    seen = [event for event in watched(fresh_up, since=since, last="after") if event[1] in {"before", "after"}]
     assert seen == [("ADDED", "before"), ("ADDED", "after")]

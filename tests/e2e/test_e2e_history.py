@@ -97,7 +97,7 @@ def test_what_is_kept_can_be_read(busy: Up) -> None:
     await_held(busy)
     assert busy.stop() == 0
     busy.start()
-    kept = {name: text for each in busy.get(HISTORIES)["items"] for name, text in each["data"].items()}
+    kept = {name: text for each in busy.get(HISTORIES)["items"] for name, text in each.get("data", {}).items()}
     record = json.loads(kept["default.web"])
     assert [each["replicas"] for each in record["history"]["recommendations"]] == [7, 2]
     said = explained(busy)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from up_process import QUICK, Up, eventually
 
+from own_ports import own_place
 from patience import COMMAND_WITHIN_S, WITHIN_S
 
 pytestmark = pytest.mark.e2e
@@ -21,9 +22,9 @@ COUNTED = re.compile(r'^rest_client_requests_total\{code="200",host="127.0.0.1:\
 
 @pytest.fixture
 def address() -> str:
-    """One that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return f"127.0.0.1:{listening.getsockname()[1]}"
+    """One that nobody else has."""
+    host, port = own_place()
+    return f"{host}:{port}"
 
 
 @pytest.fixture

@@ -48,6 +48,15 @@ def eventually(what: Callable[[], T], *, until: Callable[[T], bool] = bool, ever
         time.sleep(every_s)
 
 
+def process_exists(pid: int) -> bool:
+    """Whether a process of that id runs (a zombie does not)."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # it may end between the two calls
+        return False
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the API server answered; `body` is decoded JSON, or text where it is not JSON."""
@@ -181,6 +190,27 @@ class Up:
             timeout=COMMAND_WITHIN_S,
             check=False,
         )
+
+    def watch(self, path: str, *, until: Callable[[list[Object]], bool]) -> list[Object]:
+        """The events of a watch (a path with its query) as far as `until` holds for them, or as the server ends it."""
+        host, port, token, context = self._access()
+        connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
+        events: list[Object] = []
+        try:
+            connection.request("GET", path, headers={"Accept": JSON, "Authorization": f"Bearer {token}"})
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            while not until(events) and (line := response.readline()):
+                events.append(json.loads(line))
+        finally:
+            connection.close()
+        return events
+
+    def node(self) -> Object:
+        """The one node, once it has registered itself."""
+        (found,) = eventually(lambda: self.get("/api/v1/nodes")["items"])
+        node: Object = found
+        return node
 
     def events(self, namespace: str = "default") -> list[tuple[str, str, str]]:
         """(object's name, reason, message) of the namespace's events."""

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from patience import WITHIN_S
 from podscaler.api import catalog, pod_autoscaler
 from podscaler.clock import SystemClock
 from podscaler.controller.loop import Controller
@@ -169,9 +170,9 @@ def named(name: str, **fields: Any) -> Object:
     return {"metadata": {"name": name, "namespace": "default"}} | fields
 
 
-async def eventually(check: Callable[[], bool], limit_s: float = 15.0) -> None:
-    """Return when `check` holds; fail after `limit_s`."""
-    deadline_s = time.monotonic() + limit_s
+async def eventually(check: Callable[[], bool]) -> None:
+    """Return when `check` holds; fail when patience ends."""
+    deadline_s = time.monotonic() + WITHIN_S
     while not check():
         assert time.monotonic() < deadline_s, "it did not happen in time"
         await asyncio.sleep(0.02)

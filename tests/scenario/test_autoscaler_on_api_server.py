@@ -24,6 +24,7 @@ async def test_created_scaled_and_told(world: ApiServerWorld) -> None:
     await world.create_web()
     text = "New size: 2; reason: cpu resource utilization (percentage of request) above target"
     await eventually(lambda: world.replicas() == 2 and ("SuccessfulRescale", text) in world.events())
+    await eventually(lambda: "currentMetrics" in world.hpa().get("status", {}))  # it is written last
     status = world.hpa()["status"]
     assert (status["desiredReplicas"], status["currentMetrics"][0]["resource"]["current"]) == (
         2,

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from api_server_world import CLOCK, TOKEN, ApiServerWorld, eventually, named
 
+from patience import WITHIN_S
 from podscaler.controller import following, permissions
 from podscaler.controller.following import CachedPod
 from podscaler.core.emulation import V1_37
@@ -19,7 +20,6 @@ from podscaler.kube import locate, opening
 from podscaler.kube.cache import Cache
 from podscaler.kube.watch import Reflector
 
-START_LIMIT_S = 60.0
 PLUGIN = """#!{python}
 import json, pathlib
 runs = pathlib.Path(__file__).with_name("runs")
@@ -64,9 +64,9 @@ async def test_a_token_that_is_refused_is_renewed_by_its_program(world: ApiServe
     world.metrics.cpu = "900m"
     await world.create_web()
     process = await _start(_with_plugin(world.folder, "./plugin"), "--horizontal-pod-autoscaler-sync-period=500ms")
-    await eventually(lambda: world.replicas() == 2, START_LIMIT_S)
+    await eventually(lambda: world.replicas() == 2)
     process.send_signal(signal.SIGTERM)
-    _, said = await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    _, said = await asyncio.wait_for(process.communicate(), WITHIN_S)
     assert (process.returncode, (world.folder / "runs").read_text()) == (0, "2")
     assert b"does not accept the credentials" in said
     assert b"stale-secret" not in said
@@ -77,7 +77,7 @@ async def test_a_program_that_is_not_there(world: ApiServerWorld) -> None:
     """A missing credential plugin ends the command with one sentence that has the kubeconfig's hint."""
     path = _with_plugin(world.folder, "no-such-plugin")
     process = await _start(path)
-    _, said = await asyncio.wait_for(process.communicate(), START_LIMIT_S)
+    _, said = await asyncio.wait_for(process.communicate(), WITHIN_S)
     assert process.returncode == 2
     assert said.decode().startswith(f"podscaler: kubeconfig {path}: user ")
     assert said.decode().endswith(": exec: executable no-such-plugin not found: ask the administrators\n")
@@ -97,7 +97,7 @@ class Follower:
         source = following.pods(V1_37)
         self.reflector = Reflector(self.client, source, cache=self.cache, clock=CLOCK, rng=random.Random(1))
         self.task = asyncio.ensure_future(self.reflector.run())
-        await asyncio.wait_for(self.cache.wait_synced(), START_LIMIT_S)
+        await asyncio.wait_for(self.cache.wait_synced(), WITHIN_S)
 
     def names(self) -> list[Any]:
         return sorted(pod.metadata.name for pod in self.cache)
@@ -122,6 +122,6 @@ async def test_a_restart_of_the_server(world: ApiServerWorld, streams_lists: boo
     registry = world.opened.registry
     await registry.delete("pods", "default", "gone")
     await registry.create("pods", named("after") | POD)
-    await eventually(lambda: follower.names() == ["after", "before"], START_LIMIT_S)
+    await eventually(lambda: follower.names() == ["after", "before"])
     await follower.close()
     assert (at_first, follower.missing) == (["before", "gone"], [])

@@ -27,7 +27,7 @@ from podscaler.kube.client import Client
 
 T = TypeVar("T")
 
-START_LIMIT_S = 30.0
+START_LIMIT_S = 120.0
 LINE_EVERY_S = 2.0
 
 

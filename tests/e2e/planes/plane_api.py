@@ -10,8 +10,9 @@ import yaml
 from benchmarks.gate import client_context
 from up_process import Answer, Object
 
+from patience import WITHIN_S
+
 MERGE_PATCH = "application/merge-patch+json"
-TIMEOUT_S = 30
 
 
 class PlaneApi:
@@ -37,7 +38,7 @@ class PlaneApi:
                 return self._ask(method, path, body, content_type)
             except (OSError, http.client.HTTPException):
                 self.close()
-        self._local.connection = http.client.HTTPSConnection(*self._place, context=self._context, timeout=TIMEOUT_S)
+        self._local.connection = http.client.HTTPSConnection(*self._place, context=self._context, timeout=WITHIN_S)
         try:
             return self._ask(method, path, body, content_type)
         except http.client.HTTPException as error:

@@ -5,6 +5,7 @@ On the real control plane the aggregation layer asks them, on the embedded one t
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
@@ -30,6 +31,7 @@ class PlayedMetrics:
         values: of a metric, by namespace and name: of all pods together for metrics of pods.
         sharing: of metrics of objects and external ones, the app whose running pods share the value.
         is_out: whether every question is answered with 503.
+        asked: how often metrics were asked for, by namespace.
     """
 
     def __init__(self, pods: Pods) -> None:
@@ -38,6 +40,7 @@ class PlayedMetrics:
         self.values: dict[tuple[str, str], int] = {}
         self.sharing: dict[tuple[str, str], str] = {}
         self.is_out = False
+        self.asked: Counter[str] = Counter()
         self.questions = 0
         self.delay_s = 0.0
 
@@ -50,6 +53,7 @@ class PlayedMetrics:
         if len(parts) < 4:
             return 200, _discovery(group, parts)
         self.questions += 1
+        self.asked[parts[4] if len(parts) > 4 else ""] += 1
         if self.is_out:
             return 503, _failure(503, "ServiceUnavailable", "out of order")
         selector = parse_qs(query).get("labelSelector", [""])[0]

@@ -189,14 +189,42 @@ class Scene:
 
     def condition(self, type_: str, name: str = "web") -> tuple[str, str]:
         """Status and reason of a condition; empty where it is not there."""
-        found = self.hpa(name).get("status", {}).get("conditions", [])
+        found = self.status(name).get("conditions", [])
         return next(((each["status"], each["reason"]) for each in found if each["type"] == type_), ("", ""))
 
-    def sync_times(self, count: int, name: str = "web") -> None:
-        """Returns when the autoscaler was looked at `count` times from now on, as its last status shows."""
-        for _ in range(count):
-            before = self.stage.metrics.questions
-            eventually(lambda before=before: self.stage.metrics.questions > before)
+    def await_settled(self, count: int, name: str = "web") -> None:
+        """Returns when a Deployment is asked for that many pods, all run, and a sync that began later was content."""
+
+        def has_settled() -> bool:
+            if not self._is_at(count, name):
+                return False
+            self.sync_times(2)
+            return self._is_at(count, name)
+
+        eventually(has_settled)
+
+    def _is_at(self, count: int, name: str) -> bool:
+        found = self.api.get(self.path("deployments", name))
+        has = found.get("status", {}).get("replicas", 0), len(self.stage.node.running(self.name, name))
+        return (found["spec"]["replicas"], *has) == (count, count, count)
+
+    def sync_times(self, count: int) -> None:
+        """Returns when the autoscalers of the scene were looked at `count` times from now on, to the end.
+
+        The metrics that are asked for tell: a sync is over when the next one asks.
+        """
+        asked = self.stage.metrics.asked
+        wanted = asked[self.name] + count + 1
+        eventually(lambda: asked[self.name] >= wanted)
+
+    def status(self, name: str = "web") -> Any:
+        """The autoscaler's; empty before the first one is written. Counts of zero are not there."""
+        return self.hpa(name).get("status", {})
+
+    def counts(self, name: str = "web") -> tuple[int, int]:
+        """The current and the desired replicas that the autoscaler's status tells."""
+        found = self.status(name)
+        return found.get("currentReplicas", 0), found.get("desiredReplicas", 0)
 
     def events(self, name: str = "web") -> list[tuple[str, str]]:
         """Reason and message of the autoscaler's events."""

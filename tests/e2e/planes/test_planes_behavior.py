@@ -22,6 +22,8 @@ UP = [
     pytest.param(rules(("Pods", 1), ("Percent", 100)), 3, 6, id="the greater by default"),
     pytest.param(rules(("Pods", 1), ("Percent", 100), selectPolicy="Min"), 3, 4, id="the lesser"),
 ]
+LONG_WINDOW = {"stabilizationWindowSeconds": 3600}
+SHORT_WINDOW = {"stabilizationWindowSeconds": 2}
 QUEUE = {
     "type": "External",
     "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "100m"}},
@@ -76,26 +78,30 @@ def test_a_disabled_direction_stays_shut(scene: Scene, direction: str, milli: in
 
 
 def test_a_window_holds_back_the_way_down(scene: Scene) -> None:
-    """The highest recommendation of the last seconds counts; when it is old enough the count falls."""
+    """The highest recommendation within the window counts; when that is too old for the window the count falls."""
     scene.deploy(replicas=4)
     scene.use(400)
-    scene.autoscale(behavior={"scaleDown": {"stabilizationWindowSeconds": 6}})
+    scene.autoscale(behavior={"scaleDown": LONG_WINDOW})
     scene.await_condition("ScalingActive", "True", "ValidMetricFound")
     scene.use(100)
     scene.await_condition("AbleToScale", "True", "ScaleDownStabilized")
+    scene.sync_times(2)
     assert scene.replicas() == 4
+    scene.api.patch(scene.path(HPAS, "web"), {"spec": {"behavior": {"scaleDown": SHORT_WINDOW}}})
     scene.await_replicas(1)
 
 
 def test_a_window_holds_back_the_way_up(scene: Scene) -> None:
-    """The lowest recommendation of the last seconds counts."""
+    """The lowest recommendation within the window counts, until it is too old for it."""
     scene.deploy()
     scene.use(100)
-    scene.autoscale(behavior={"scaleUp": {"stabilizationWindowSeconds": 6}})
+    scene.autoscale(behavior={"scaleUp": LONG_WINDOW})
     scene.await_condition("ScalingActive", "True", "ValidMetricFound")
     scene.use(400)
     scene.await_condition("AbleToScale", "True", "ScaleUpStabilized")
+    scene.sync_times(2)
     assert scene.replicas() == 1
+    scene.api.patch(scene.path(HPAS, "web"), {"spec": {"behavior": {"scaleUp": SHORT_WINDOW}}})
     scene.await_replicas(4)
 
 
@@ -103,8 +109,7 @@ def test_two_windows_ignore_what_does_not_last(scene: Scene) -> None:
     """With a window in each direction, a spike and a dip that are shorter than the windows change nothing."""
     scene.deploy(replicas=3)
     scene.use(300)
-    windows = {"stabilizationWindowSeconds": 3600}
-    scene.autoscale(behavior={"scaleUp": windows, "scaleDown": windows})
+    scene.autoscale(behavior={"scaleUp": LONG_WINDOW, "scaleDown": LONG_WINDOW})
     scene.await_condition("ScalingActive", "True", "ValidMetricFound")
     scene.use(900)
     scene.await_condition("AbleToScale", "True", "ScaleUpStabilized")
@@ -122,7 +127,7 @@ def test_tolerance_of_each_direction(scene: Scene) -> None:
     scene.sync_times(2)
     assert scene.replicas() == 5
     scene.value("queue", 800)
-    scene.await_replicas(8)
+    scene.await_settled(8)  # what is within the tolerance leaves the count at status.replicas, which follows
     scene.value("queue", 600)
     scene.await_replicas(6)
     scene.sync_times(2)

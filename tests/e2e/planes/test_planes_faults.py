@@ -48,11 +48,8 @@ def test_others_write_in_between(scene: Scene) -> None:
         scene.await_replicas(3)
         scene.use(500)
         scene.await_replicas(5)
-    assert len(written) > 3
-    eventually(
-        lambda: scene.hpa()["status"],
-        until=lambda found: (found["currentReplicas"], found["desiredReplicas"]) == (5, 5),
-    )
+        eventually(lambda: len(written) > 3)
+    eventually(scene.counts, until=lambda found: found == (5, 5))
 
 
 def test_deletion_and_recreation(scene: Scene) -> None:
@@ -95,7 +92,7 @@ def test_the_api_server_restarts(scene: Scene) -> None:
     await_ready(scene.api)
     scene.await_replicas(5)
     scene.await_running(5)
-    eventually(lambda: scene.hpa()["status"]["currentReplicas"], until=lambda found: found == 5)
+    eventually(scene.counts, until=lambda found: found == (5, 5))
 
 
 def test_watches_are_cut(scene: Scene) -> None:
@@ -120,12 +117,14 @@ def test_the_api_server_refuses_for_a_while(scene: Scene, refusal: int) -> None:
     scene.deploy()
     scene.use(300)
     scene.autoscale(behavior=NO_WINDOW)
-    scene.await_replicas(3)
+    scene.await_settled(3)
     scene.stage.gate.refusal = refusal
-    scene.use(500)
-    time.sleep(2)
-    assert scene.replicas() == 3
-    scene.stage.gate.refusal = 0
+    try:
+        scene.use(500)
+        time.sleep(2)
+        assert scene.replicas() == 3
+    finally:
+        scene.stage.gate.refusal = 0
     scene.await_replicas(5)
 
 
@@ -146,8 +145,7 @@ def test_metrics_are_out(scene: Scene) -> None:
     scene.deploy()
     scene.use(300)
     scene.autoscale(behavior=NO_WINDOW)
-    scene.await_replicas(3)
-    scene.await_running(3)
+    scene.await_settled(3)
     scene.stage.metrics.is_out = True
     try:
         scene.use(100)

@@ -82,10 +82,14 @@ def test_a_metric_scales_up_and_down(scene: Scene, metric: Object, load: Load) -
     load(scene, 200)
     scene.await_replicas(2)
     eventually(lambda: conditions(scene), until=lambda found: found == ACTIVE)
-    status = eventually(lambda: scene.hpa()["status"], until=lambda found: found["currentReplicas"] == 2)
-    assert [each["type"] for each in status["currentMetrics"]] == [metric["type"]]
-    sizes = {message.partition(";")[0] for reason, message in scene.events() if reason == "SuccessfulRescale"}
-    assert sizes >= {"New size: 2", "New size: 4"}
+    eventually(scene.counts, until=lambda found: found == (2, 2))
+    assert [each["type"] for each in scene.status()["currentMetrics"]] == [metric["type"]]
+    eventually(lambda: sizes(scene), until=lambda found: found >= {"New size: 2", "New size: 4"})
+
+
+def sizes(scene: Scene) -> set[str]:
+    """Those that events have told of."""
+    return {message.partition(";")[0] for reason, message in scene.events() if reason == "SuccessfulRescale"}
 
 
 ACTIVE = {
@@ -98,7 +102,7 @@ ACTIVE = {
 
 def conditions(scene: Scene) -> dict[str, tuple[str, str]]:
     """Status and reason of each."""
-    return {each["type"]: (each["status"], each["reason"]) for each in scene.hpa()["status"]["conditions"]}
+    return {each["type"]: (each["status"], each["reason"]) for each in scene.status().get("conditions", [])}
 
 
 def test_the_highest_of_several_metrics_wins(scene: Scene) -> None:

@@ -85,7 +85,7 @@ def test_a_target_that_comes_late_is_found(scene: Scene) -> None:
     said = [each["message"] for each in scene.hpa()["status"]["conditions"] if each["type"] == "AbleToScale"]
     what = 'the HPA controller was unable to get the target\'s current scale: deployments.apps "web" not found'
     assert said == [what]
-    assert ("FailedGetScale", 'deployments.apps "web" not found') in scene.events()
+    eventually(lambda: ("FailedGetScale", 'deployments.apps "web" not found') in scene.events())
     scene.deploy()
     scene.await_replicas(3)
 

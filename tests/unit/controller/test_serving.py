@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import unused_port
 
+from own_ports import own_place
 from podscaler.controller.delegated_access import Refusal
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.telemetry import Telemetry
@@ -103,10 +103,10 @@ async def test_a_port_in_use(world: World) -> None:
 
 async def test_stop_frees_the_port() -> None:
     """After stop the port is free again."""
-    port = unused_port()
+    host, port = own_place()
     for _ in range(2):
         world = World()
-        await world.endpoints.start("127.0.0.1", port)
+        await world.endpoints.start(host, port)
         await world.endpoints.stop()
 
 

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import TestServer
 
+from own_ports import own_place
 from podscaler.errors import UsageError
 from podscaler.kube import http_transport
 from podscaler.kube.config import Config
@@ -68,9 +69,9 @@ async def test_a_refused_token_is_renewed_once(server: TestServer) -> None:
 
 async def test_nobody_listens() -> None:
     """A refused connection has Go's words with the address that refused."""
-    port = unused_port()
-    error = await _failure(Config(f"http://127.0.0.1:{port}"), Request("GET", "/api", "limit=5"))
-    expected = f'Get "http://127.0.0.1:{port}/api?limit=5": dial tcp 127.0.0.1:{port}: connect: connection refused'
+    place = "{}:{}".format(*own_place())
+    error = await _failure(Config(f"http://{place}"), Request("GET", "/api", "limit=5"))
+    expected = f'Get "http://{place}/api?limit=5": dial tcp {place}: connect: connection refused'
     assert (str(error), error.broken) == (expected, False)
 
 
