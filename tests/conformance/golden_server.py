@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from podscaler.api import catalog
@@ -62,7 +63,9 @@ def serving(
         served = [resource for resource in catalog.RESOURCES if resource.stored or resource.key in virtual]
         objects = Objects(store, stored)
         accounts = AccountTokens(signing_key.generate(), objects.find, clock)
-        users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))}, accounts)
+        users = Authenticator(
+            {ADMIN_TOKEN: replace(ADMIN, uid="1000"), VIEWER_TOKEN: User("viewer", ("viewers",), "1001")}, accounts
+        )
         neighbours = Neighbours(virtual=virtual, accounts=accounts)
         await make_system_namespaces(LocalRegistry(objects))
         await bootstrap.ensure_policy(LocalRegistry(objects))

@@ -28,7 +28,8 @@ class Term:
 
 def parse(text: str) -> tuple[Term, ...]:
     """The requirements, sorted as upstream checks them; empty for an empty text. Raises FieldSelectorError."""
-    return tuple(_term(part, text) for part in sorted(_split(text, ",")) if part)
+    terms = (_term(part, text) for part in sorted(_split(text, ",")) if part)
+    return tuple(term for term in terms if term.field or term.value)  # upstream takes `=` for everything
 
 
 def check_known(terms: tuple[Term, ...], selectable: Collection[str], *, is_custom: bool = False) -> None:

@@ -7,8 +7,8 @@ Source: the API conventions on resourceVersion, limit and continue; tests/confor
 """
 
 import base64
-import binascii
 import json
+import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ from podscaler.errors import StatusError
 
 _CONTINUE_FORMAT = "meta.k8s.io/v1"
 _LATEST = -1
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 _LIST_TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -186,23 +187,46 @@ def _token(revision: int, start: str) -> str:
 
 def _parse_token(text: str) -> tuple[int, str]:
     """Revision and first key of the next page. Raises StatusError 400."""
-    try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _bad_token("illegal base64 data at input byte 0") from error
+    illegal = _NOT_BASE64.search(text)
+    if illegal is not None or len(text) % 4 == 1:
+        place = illegal.start() if illegal is not None else len(text) - 1
+        raise _bad_token(f"illegal base64 data at input byte {place}")
+    raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     try:
         token = json.loads(raw.decode("utf-8"))
     except ValueError as error:
         raise _bad_token(_syntax_error(raw)) from error
-    if not isinstance(token, dict) or token.get("v") != _CONTINUE_FORMAT:
-        version = json.dumps(token.get("v", "") if isinstance(token, dict) else "")
-        raise _bad_token(f"server does not recognize this encoded version {version}")
-    revision, start = token.get("rv"), token.get("start")
-    if not isinstance(revision, int) or not revision:
+    token = {} if token is None else token
+    _check_types(token)
+    if token.get("v") != _CONTINUE_FORMAT:
+        raise _bad_token(f"server does not recognize this encoded version {token.get('v', '')}")
+    revision, start = token.get("rv", 0), token.get("start", "")
+    if not revision:
         raise _bad_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
-    if not isinstance(start, str) or not start:
+    if not start:
         raise _bad_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
+    if any(part in (".", "..") for part in start.split("/")):
+        raise _bad_token(start)
     return revision, start
+
+
+def _check_types(token: Any) -> None:
+    """Raise StatusError 400 for a token whose parts have other types than ours."""
+    if not isinstance(token, dict):
+        raise _bad_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
+    for name, wanted, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = token.get(name)
+        if value is not None and (type(value) is not wanted):
+            into = f"Go struct field continueToken.{name} of type {go_type}"
+            raise _bad_token(f"json: cannot unmarshal {_json_type(value)} into {into}")
+
+
+def _json_type(value: Any) -> str:
+    """What Go calls a decoded JSON value that is not what was wanted."""
+    if isinstance(value, bool):
+        return "bool"
+    names = {dict: "object", list: "array", str: "string"}
+    return names.get(type(value), "number")
 
 
 def _bad_token(why: str) -> StatusError:

@@ -109,7 +109,7 @@ NO = Decision(allowed=False)
             Attributes("get", resource="pods", namespace="n"),
             Decision(
                 allowed=False,
-                reason='RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, '
+                reason='rbac: RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, '
                 'role.rbac.authorization.k8s.io "gone-too" not found]',
             ),
             id="roles that are not there",
@@ -151,7 +151,7 @@ def test_decisions(user: User, wanted: Attributes, expected: Decision) -> None:
             User("eve"),
             Attributes("list", resource="pods"),
             'pods is forbidden: User "eve" cannot list resource "pods" in API group "" at the cluster scope: '
-            'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found',
+            'rbac: RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found',
             {"kind": "pods"},
             id="a role that is not there",
         ),

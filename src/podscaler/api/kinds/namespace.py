@@ -64,10 +64,7 @@ RESOURCE = Resource(
     namespaced=False,
     short_names=("ns",),
     has_status=True,
-    fields=lambda namespace: {
-        "name": namespace["metadata"].get("name", ""),
-        "status.phase": (namespace.get("status") or {}).get("phase", ""),
-    },
+    fields=lambda namespace: {"status.phase": (namespace.get("status") or {}).get("phase", "")},
     strategy=Strategy(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,

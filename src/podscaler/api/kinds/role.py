@@ -33,7 +33,7 @@ def cluster_role_faults(new: Object, old: Object | None) -> list[FieldError]:
         faults = label_selector.faults(selector, f"{path}[{index}]")
         found += faults
         if faults:
-            found.append(invalid(f"{path}[{index}]", selector, "invalid label selector."))
+            found.append(invalid(f"{path}[{index}]", None, "invalid label selector."))
     return found
 
 
@@ -45,7 +45,7 @@ def _rule_faults(role: Object, *, namespaced: bool) -> list[FieldError]:
 
 
 def _faults_of(rule: Object, path: str, *, namespaced: bool) -> list[FieldError]:
-    found = [] if rule.get("verbs") else [required(f"{path}.verbs", "verbs must contain at least one value")]
+    found = [] if rule.get("verbs") else [required(f"{path}.verbs")]
     urls = rule.get("nonResourceURLs")
     if urls:
         where = f"{path}.nonResourceURLs"

@@ -11,7 +11,8 @@ from podscaler.api.field import FieldError, invalid, not_supported, required
 from podscaler.api.kinds.role import GROUP
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
-_ROLE_KINDS = ("Role", "ClusterRole")
+_ROLE_KINDS = {True: ("Role", "ClusterRole"), False: ("ClusterRole",)}
+"""What a binding can give, by whether it is of a namespace."""
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
@@ -27,11 +28,11 @@ def fill(binding: Object) -> None:
 
 def faults(new: Object, old: Object | None, *, namespaced: bool) -> list[FieldError]:
     """What is wrong with a binding to be stored; its role cannot be changed."""
-    found = _role_faults(new.get("roleRef") or {})
+    found = _role_faults(new.get("roleRef") or {}, _ROLE_KINDS[namespaced])
     for index, subject in enumerate(new.get("subjects") or []):
         found += _subject_faults(subject, f"subjects[{index}]", namespaced=namespaced)
     if old is not None and (new.get("roleRef") or {}) != (old.get("roleRef") or {}):
-        found.append(invalid("roleRef", _shown(new.get("roleRef") or {}), "cannot change roleRef"))
+        found.append(invalid("roleRef", _shown(new.get("roleRef") or {}), "field is immutable"))
     return found
 
 
@@ -44,13 +45,13 @@ def _shown(reference: Object) -> Object:
     }
 
 
-def _role_faults(reference: Object) -> list[FieldError]:
+def _role_faults(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
     found = []
     group, kind, name = (reference.get(key, "") for key in ("apiGroup", "kind", "name"))
     if group != GROUP:
         found.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
-    if kind not in _ROLE_KINDS:
-        found.append(not_supported("roleRef.kind", kind, _ROLE_KINDS))
+    if kind not in kinds:
+        found.append(not_supported("roleRef.kind", kind, kinds))
     if not name:
         return [*found, required("roleRef.name")]
     return found + [invalid("roleRef.name", name, text) for text in names.path_segment_faults(name)]

@@ -16,17 +16,15 @@ from podscaler.controlplane.access.policy_index import (
     CLUSTER_ROLES,
     ROLE_BINDINGS,
     ROLES,
-    missing_role,
 )
 from podscaler.controlplane.access.policy_rules import EVERYTHING, Rule
 from podscaler.controlplane.access.rules import Attributes, Authorizer
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.objects import Objects
-from podscaler.errors import StatusError
 
 _GROUP = "rbac.authorization.k8s.io"
 _COLLECTED = ("ownerReferences", "finalizers")
-_AGGREGATION = "must have cluster-admin privileges to use an aggregationRule"
+_AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"
 
 
 def guard(objects: Objects, authorizer: Authorizer) -> None:
@@ -67,8 +65,7 @@ def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Obj
         return
     rules = authorizer.policy.rules_of_role(role)
     if rules is None:
-        details = {"name": role[1], "group": _GROUP, "kind": plural[:-1]}
-        raise StatusError(missing_role(role), code=404, reason="NotFound", details=details)
+        raise refusals.not_found(objects.resource(kind), role[1])  # upstream says so of the role
     why = _excess(authorizer, user, namespace, rules)
     if why:
         raise refusals.forbidden(objects.resource(kind), new["metadata"].get("name", ""), why)

@@ -167,8 +167,6 @@ def _completed(wanted: User) -> User:
     account = users.parse_account_name(wanted.name)
     if account and not wanted.groups:
         return replace(wanted, groups=users.account_groups(account[0]))
-    if _node_of(wanted.name) and not wanted.groups:
-        return replace(wanted, groups=("system:nodes",))
     return wanted
 
 

@@ -70,7 +70,7 @@ class Authorizer:
             elif any(map(wanted.is_met_by, rules)):
                 return Decision(allowed=True, reason=f"RBAC: allowed by {grant.reason}")
         if errors:
-            return Decision(allowed=False, reason=f"RBAC: {aggregated(list(errors))}")
+            return Decision(allowed=False, reason=f"rbac: RBAC: {aggregated(list(errors))}")
         return NOBODY_ALLOWS_IT
 
     def authorize(self, user: User, wanted: Attributes) -> Decision:

@@ -104,7 +104,9 @@ class Authenticator:
             if hmac.compare_digest(digest, given):
                 user = owner
         if user is not None:
-            return Known(user, audiences)
+            own = self.audiences
+            common = [audience for audience in audiences if audience in own]
+            return Known(user, common) if common else INVALID
         found = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
         return found or INVALID
 

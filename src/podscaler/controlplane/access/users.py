@@ -6,6 +6,8 @@ Made by `tokens`, `certificates` and `impersonation`; read by `rules` and the re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from podscaler.api import names
+
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
@@ -57,4 +59,5 @@ def parse_account_name(name: str) -> tuple[str, str] | None:
     if not name.startswith(ACCOUNT_PREFIX):
         return None
     namespace, _, account = name.removeprefix(ACCOUNT_PREFIX).partition(":")
-    return (namespace, account) if namespace and account and ":" not in account else None
+    is_valid = not (names.dns_label_faults(namespace) or names.dns_subdomain_faults(account))
+    return (namespace, account) if is_valid else None

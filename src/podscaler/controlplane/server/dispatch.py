@@ -26,6 +26,7 @@ from podscaler.controlplane.server import (
     pod_logs,
     pod_ports,
     pod_sessions,
+    queries,
     reads,
     refusals,
     scales,
@@ -194,13 +195,14 @@ class Dispatcher:
             raise refusals.method_not_allowed()
         form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
         expected = Kind(f"{review.group}/v1", review.kind, review.message)
+        validation = queries.write_options(exchange.query, "CreateOptions").field_validation
         body = await bodies.read(request)
-        received = bodies.decode(body, request.headers.get("Content-Type", ""), expected, {})
+        content_type = request.headers.get("Content-Type", "")
+        received = bodies.decode(body, content_type, expected, {}, validation=validation)
         exchange.warnings.extend(received.warnings)
         asked = received.obj
         asked.setdefault("metadata", {})
-        if review.namespaced:
-            names.settle_namespace(asked, target.namespace)
+        names.settle_namespace(asked, target.namespace)
         asking = Asking(user, self._doors.authenticator, self._doors.authorizer, self._plane.clock.now_ns())
         status = review.answer(asked, asking)
         obj = {**asked, "status": status}
@@ -229,7 +231,7 @@ def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
         group=target.group,
         resource=target.resource,
         subresource=target.subresource,
-        namespace=target.name if target.resource == "namespaces" else target.namespace,
+        namespace=target.namespace or (target.name if target.resource == "namespaces" else ""),
         name=target.name or (_selected_name(query) if verb in ("list", "watch") and query is not EMPTY else ""),
     )
 
@@ -251,4 +253,6 @@ def _verb(method: str, target: ResourcePath, query: Query) -> str:
         return "get" if target.name else "list"
     if method == "DELETE":
         return "delete" if target.name else "deletecollection"
-    return _VERBS.get(method, method.lower())
+    if method == "HEAD":
+        return "get"
+    return _VERBS.get(method, "")

@@ -136,7 +136,7 @@ def _satisfied(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form 
     """The form that a clause asks for, None where we do not have it."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
     wanted = clause.parameters.get("as")
-    if wanted is None:
+    if not wanted:
         return Form(encoding) if encoding != "protobuf" or has_protobuf else None
     if encoding == "protobuf" and wanted not in _PROTOBUF_SHAPES:
         return None

@@ -75,4 +75,4 @@ def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
 
 def _is_of_namespace(parts: list[str]) -> bool:
     """Whether a path that begins with `namespaces/NS` goes on to a subresource of the namespace itself."""
-    return len(parts) == 3 and parts[2] in NAMESPACE_SUBRESOURCES
+    return parts[2] in NAMESPACE_SUBRESOURCES

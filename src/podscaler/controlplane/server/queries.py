@@ -6,6 +6,7 @@ and its refusals are those of the options' own validation.
 Source: metav1.ListOptions, CreateOptions, UpdateOptions, PatchOptions, DeleteOptions.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -21,6 +22,7 @@ from podscaler.errors import StatusError
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 PARAMETERS_MAX = 1000
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
 class Query:
@@ -38,7 +40,8 @@ class Query:
         if not text:
             return
         try:
-            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+            readable = "&".join(filter(_is_readable, text.split("&")))
+            pairs = parse_qsl(readable, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
         except ValueError as error:
             raise refusals.bad_request(f"invalid query: {error}") from None
         for name, value in pairs:
@@ -68,9 +71,12 @@ class Query:
             StatusError: 400 in the words of Go's parser.
         """
         values = self._values.get(name)
-        if not values or not values[0]:
-            return None
-        return _int64(values[0])
+        return _int64(values[0]) if values else None
+
+
+def _is_readable(pair: str) -> bool:
+    """Whether Go reads a parameter; those that it cannot read it leaves out."""
+    return ";" not in pair and _BROKEN_ESCAPE.search(pair) is None
 
 
 def _int64(text: str) -> int:
@@ -221,6 +227,7 @@ def _delete_query(query: Query) -> dict[str, Any]:
         "propagationPolicy": query.text("propagationPolicy"),
         "orphanDependents": query.flag("orphanDependents"),
         "dryRun": query.texts("dryRun"),
+        "preconditions": {name: query.text(name) for name in ("uid", "resourceVersion")},
     }
 
 

@@ -3,7 +3,7 @@
 Called by `app`. They come from memory and cost a lookup; objects that are not stored are `virtual`'s.
 """
 
-from podscaler.controlplane.server import names, queries, rendering
+from podscaler.controlplane.server import names, queries, refusals, rendering
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.calls import Call, Plane
 
@@ -16,6 +16,8 @@ async def get(plane: Plane, call: Call) -> Answer:
     """
     path = call.path
     names.check_in_path(path.name)
+    if call.query.flag("export"):
+        raise refusals.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = call.query.text("resourceVersion")
     entry = plane.objects.get(call.key, path.namespace, path.name, resource_version=version)
     return await rendering.one(plane, call, entry)

@@ -18,7 +18,7 @@ from podscaler.controlplane.access.policy_rules import EVERYTHING, Rule
 from podscaler.controlplane.access.rules import Attributes, Authorizer, aggregated
 from podscaler.controlplane.access.tokens import Authenticator, TokenFault
 from podscaler.controlplane.access.users import MASTERS, User
-from podscaler.controlplane.server import refusals
+from podscaler.controlplane.server import refusals, review_selectors
 
 _AUTHENTICATION = "authentication.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"
@@ -114,6 +114,7 @@ def _self_rules(review: Object, asking: Asking) -> Object:
     rules, errors = asking.authorizer.policy.rules(asking.user, namespace)
     if MASTERS in asking.user.groups and not rules:
         rules = list(EVERYTHING)
+    review["spec"] = {}  # upstream answers without the namespace
     status: Object = {
         "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
         "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
@@ -139,7 +140,11 @@ def _subject(spec: Mapping[str, Any]) -> User:
 
 def _judged(spec: Mapping[str, Any], user: User, authorizer: Authorizer) -> Object:
     decision = authorizer.decide(user, _attributes(spec))
-    return {"allowed": decision.allowed} | ({"reason": decision.reason} if decision.reason else {})
+    told = {
+        "reason": decision.reason,
+        "evaluationError": review_selectors.evaluation_error(spec.get("resourceAttributes") or {}),
+    }
+    return {"allowed": decision.allowed} | {name: text for name, text in told.items() if text}
 
 
 def _attributes(spec: Mapping[str, Any]) -> Attributes:
@@ -158,7 +163,9 @@ def _attribute_faults(spec: Mapping[str, Any]) -> list[FieldError]:
     wanted, on_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if wanted is not None and on_path is not None:
         return [field.invalid("spec", _go_path(on_path), _EXACTLY_ONE)]
-    return [field.invalid("spec", None, _EXACTLY_ONE)] if wanted is None and on_path is None else []
+    if wanted is None:
+        return [field.invalid("spec", None, _EXACTLY_ONE)] if on_path is None else []
+    return review_selectors.faults(wanted)
 
 
 def _go_path(on_path: Mapping[str, Any]) -> Object:

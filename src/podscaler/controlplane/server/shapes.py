@@ -134,6 +134,8 @@ def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
 def partial_list(bodies: Sequence[bytes], page: Page, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
     """Objects' JSON reduced to a list of metadata."""
     head = _list_head("PartialObjectMetadataList", f"meta.k8s.io/{meta_version}", page)
+    if not bodies:
+        return head + b'"items":null}'
     return head + b'"items":[' + b",".join(partial(body, meta_version, hidden) for body in bodies) + b"]}"
 
 

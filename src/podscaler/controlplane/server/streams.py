@@ -204,7 +204,7 @@ class _Frames:
         self._plane = plane
         self._call = call
         self._sends_bookmarks = bookmarks
-        self._marks_initial = bookmarks and bool(options.send_initial_events)
+        self._marks_initial = bookmarks and options.send_initial_events is not False  # also of watches of the old form
         self._form = f"{call.served.api_version} {call.form}"
         self._columns: list[Object] | None = shapes.columns(call.served.resource.printer)
 

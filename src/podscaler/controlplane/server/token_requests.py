@@ -13,7 +13,7 @@ from podscaler.api.field import FieldError
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS, rfc3339
 from podscaler.controlplane.access.account_tokens import AccountTokens, Terms
-from podscaler.controlplane.server import answers, bodies, queries, refusals
+from podscaler.controlplane.server import answers, bodies, names, queries, refusals
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
@@ -53,7 +53,8 @@ async def create(plane: Plane, call: Call) -> Answer:
     call.warnings.extend(received.warnings)
     bodies.check_version(received, TOKEN_REQUEST)
     asked = received.obj
-    _check_metadata(asked.setdefault("metadata", {}), call)
+    names.settle_namespace(asked, call.path.namespace)
+    _check_name(asked["metadata"].get("name"), call.path.name)
     account = plane.objects.get("serviceaccounts", call.path.namespace, call.path.name).decode()
     made = _answer(plane, tokens, asked, account)
     return await answers.of(made, call.form, status=201)
@@ -75,12 +76,10 @@ def _answer(plane: Plane, tokens: AccountTokens, asked: Object, account: Object)
     return {**asked, "metadata": asked["metadata"] | own, "spec": spec, "status": status}
 
 
-def _check_metadata(metadata: Object, call: Call) -> None:
-    for key, wanted, what in (("name", call.path.name, "name"), ("namespace", call.path.namespace, "namespace")):
-        given = metadata.get(key)
-        if given and given != wanted:
-            text = f"must match the service account {what} if specified"
-            raise _invalid([field.invalid(f"metadata.{key}", given, text)], call.path.name)
+def _check_name(given: str | None, account: str) -> None:
+    if given and given != account:
+        text = "must match the service account name if specified"
+        raise _invalid([field.invalid("metadata.name", given, text)], account)
 
 
 def _check_spec(spec: Object) -> None:
@@ -98,7 +97,7 @@ def _invalid(faults: list[FieldError], name: str = "") -> StatusError:
 
 def _bound(plane: Plane, given: Any, namespace: str, account: str) -> dict[str, Object]:
     """The objects with which the token is to die, and the node of a pod."""
-    if not given:
+    if given is None:
         return {}
     wanted = _Reference(*(given.get(key, "") for key in ("apiVersion", "kind", "name", "uid")))
     group, _, version = wanted.api_version.rpartition("/")

@@ -27,7 +27,7 @@ def faults(plural: str, **fields: Any) -> list[str]:
             "roles",
             {},
             [
-                "rules[0].verbs: Required value: verbs must contain at least one value",
+                "rules[0].verbs: Required value",
                 "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
                 "rules[0].resources: Required value: resource rules must supply at least one resource",
             ],
