@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 from churn_watchers import History, Watcher
 from churn_writers import Access, Ledger, Writer, path_of
-from up_process import Up, eventually
+from up_process import Up
 
 from patience import WITHIN_S
 
@@ -188,7 +188,7 @@ async def test_kills_under_load_lose_nothing(tmp_path: Path, capsys: pytest.Capt
         assert lost_writes(churn) == []
         for watcher in churn.watchers:
             assert watcher.told == revisions(churn.history, watcher.namespace)
-        assert replayed(churn) == eventually(lambda: stored(up))
+        assert replayed(churn) == stored(up)
         assert churn.ledger.acknowledged
         assert churn.restarts_s
     finally:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ CONFIG_MAP = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments"
 AUTOSCALER = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 EVENTS = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DHorizontalPodAutoscaler"
-FLUSHED_AFTER_S = 2.5
+SETTLED = {"ReadyForNewScale", "ValidMetricFound", "DesiredWithinRange", "NotScaledToZero"}
 
 
 @pytest.fixture
@@ -72,6 +71,19 @@ def await_replicas(up: Up, wanted: int) -> None:
     eventually(lambda: up.get(f"{DEPLOYMENT}/web")["spec"]["replicas"], until=lambda found: found == wanted)
 
 
+def await_settled(up: Up, wanted: int) -> None:
+    """Wait until it is asked for so many, an event has told of it, and the status will not change any more."""
+    await_replicas(up, wanted)
+    eventually(lambda: any(message.startswith(f"New size: {wanted};") for _, message in shown(up)[1]))
+
+    def has_settled(status: Object) -> bool:
+        reasons = {each["reason"] for each in status["conditions"]}
+        counts = status.get("currentReplicas"), status.get("desiredReplicas")
+        return counts == (wanted, wanted) and reasons == SETTLED
+
+    eventually(lambda: shown(up)[0], until=has_settled)
+
+
 def shown(up: Up) -> tuple[Object, set[tuple[str, str]]]:
     """The autoscaler's status, and what its events say."""
     events = {(each["reason"], each["message"]) for each in up.get(EVENTS)["items"]}
@@ -98,11 +110,11 @@ def test_a_recording_tells_what_happened(recorded: Up, tmp_path: Path) -> None:
     state(recorded, 70)
     await_replicas(recorded, 7)
     state(recorded, 30)
-    await_replicas(recorded, 3)
-    time.sleep(FLUSHED_AFTER_S)
+    await_settled(recorded, 3)
     status, events = shown(recorded)
-    recorded.kill()
     first = tmp_path / "web.recording.jsonl.gz"
+    eventually(lambda: told(replayed(first)[2]), until=lambda found: found == events, every_s=1)
+    recorded.kill()
     assert first.stat().st_mode & 0o777 == 0o600
     code, said, decisions = replayed(first)
     assert (code, said.endswith("the gzip data ends too early")) == (2, True), said
@@ -110,8 +122,7 @@ def test_a_recording_tells_what_happened(recorded: Up, tmp_path: Path) -> None:
 
     recorded.start()
     state(recorded, 50)
-    await_replicas(recorded, 5)
-    time.sleep(FLUSHED_AFTER_S)
+    await_settled(recorded, 5)
     status, events = shown(recorded)
     assert recorded.stop() == 0
     code, said, decisions = replayed(first)

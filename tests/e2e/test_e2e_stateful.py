@@ -1,9 +1,13 @@
 """StatefulSets, ReplicationControllers and DaemonSets of a real `up`: scaled, with processes, by kubectl."""
 
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import up_process
 from up_process import Up, eventually
 
 pytestmark = [pytest.mark.e2e]
@@ -96,29 +100,32 @@ def test_processes_start_and_stop_in_order(up: Up, tmp_path: Path) -> None:
     }
     pod = {"terminationGracePeriodSeconds": 5, "containers": [container]}
     path = f"{APPS}/statefulsets/real"
+    since = up.get(f"{CORE}/pods")["metadata"]["resourceVersion"]
     up.create(f"{APPS}/statefulsets", stateful_set("real", 3, pod))
-    seen = watched(up, "real", until=["real-0", "real-1", "real-2"])
+    seen = watched(up, "real", since, until=["real-0", "real-1", "real-2"])
     assert seen == [["real-0"], ["real-0", "real-1"], ["real-0", "real-1", "real-2"]]
     ready(up, path, 3)
     assert up.request("GET", f"{CORE}/pods/real-1/log").body == "I am real-1\n"
     up.patch(f"{path}/scale", {"spec": {"replicas": 0}})
-    seen = watched(up, "real", until=[])
-    assert seen == [["real-0", "real-1", "real-2"], ["real-0", "real-1"], ["real-0"], []]
+    seen = watched(up, "real", since, until=[])[3:]
+    assert seen == [["real-0", "real-1"], ["real-0"], []]
     up.delete(path)
 
 
-def watched(up: Up, name: str, *, until: list[str]) -> list[list[str]]:
-    """The names of a workload's pods, each time that they change, until they are `until`."""
-    seen: list[list[str]] = []
+def watched(up: Up, name: str, since: str, *, until: list[str]) -> list[list[str]]:
+    """The names of a workload's pods each time that they have changed since a version, until they are `until`."""
 
-    def look() -> list[str]:
-        names = pods(up, name)
-        if names != (seen[-1] if seen else []):
-            seen.append(names)
-        return names
+    def states(events: list[Any]) -> list[list[str]]:
+        names: set[str] = set()
+        seen = []
+        for event in events:
+            if event["type"] != "MODIFIED":
+                names ^= {event["object"]["metadata"]["name"]}
+                seen.append(sorted(names))
+        return seen
 
-    eventually(look, until=lambda names: names == until, every_s=0.05)
-    return seen
+    path = f"{CORE}/pods?watch=1&labelSelector=app%3D{name}&resourceVersion={since}"
+    return states(up.watch(path, until=lambda events: states(events)[-1:] == [until]))
 
 
 @pytest.mark.usefixtures("kubectl_present")
@@ -172,19 +179,42 @@ def test_draining_keeps_to_the_budget(up: Up) -> None:
     up.create(f"{APPS}/statefulsets", stateful_set("guarded", 2))
     path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/guarded"
     eventually(lambda: up.get(path)["status"]["disruptionsAllowed"], until=lambda allowed: allowed == 1)
-    (node,) = [item["metadata"]["name"] for item in up.get("/api/v1/nodes")["items"]]
-    drain = ("drain", node, "--ignore-daemonsets", "--pod-selector=app=guarded", "--timeout=2s")
+    node = up.node()["metadata"]["name"]
+    drain = ("drain", node, "--ignore-daemonsets", "--pod-selector=app=guarded")
     try:
-        done = up.run_kubectl(*drain)
-        assert done.returncode == 1
-        assert "Cannot evict pod as it would violate the pod's disruption budget." in done.stderr
-        phases = [pod["status"]["phase"] for pod in up.get(f"{CORE}/pods?labelSelector=app%3Dguarded")["items"]]
-        assert sorted(phases) == ["Pending", "Running"]
+        with begun(up, *drain) as said:
+            eventually(said, until=lambda text: VIOLATED in text)
+            eventually(lambda: phases(up, "guarded"), until=lambda found: found == ["Pending", "Running"])
+        assert up.run_kubectl(*drain, "--timeout=1s").returncode == 1
+        assert phases(up, "guarded") == ["Pending", "Running"]
     finally:
         up.kubectl("uncordon", node)
     ready(up, f"{APPS}/statefulsets/guarded", 2)
     up.delete(f"{APPS}/statefulsets/guarded")
     up.delete(path)
+
+
+VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def phases(up: Up, name: str) -> list[str]:
+    """Those of a workload's pods, sorted."""
+    items = up.get(f"{CORE}/pods?labelSelector=app%3D{name}")["items"]
+    return sorted(pod["status"]["phase"] for pod in items)
+
+
+@contextmanager
+def begun(up: Up, *args: str) -> Iterator[Callable[[], str]]:
+    """kubectl at work until the block ends; yields what it says, so far."""
+    log = up.data_dir.parent / "kubectl.log"
+    with log.open("wb") as output:
+        command = [str(up_process.KUBECTL), f"--kubeconfig={up.kubeconfig}", *args]
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        yield log.read_text
+    finally:
+        process.kill()
+        process.wait()
 
 
 def history(up: Up, what: str) -> list[str]:

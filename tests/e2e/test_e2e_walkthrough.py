@@ -108,7 +108,7 @@ def replicas(up: Up) -> int:
 
 
 def test_the_walkthrough(up: Up) -> None:
-    """Under load the replicas rise above 1 within 60 s and return to 1 within 90 s of its end; kubectl shows it all."""
+    """Under load the replicas rise above 1, after its end they return to 1; kubectl shows it all."""
     assert "deployment.apps/php-apache created\nservice/php-apache created" in up.kubectl(
         "apply", "-f", "-", stdin=PHP_APACHE
     )
@@ -117,10 +117,13 @@ def test_the_walkthrough(up: Up) -> None:
     autoscaled = up.kubectl("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=10")
     assert autoscaled == "horizontalpodautoscaler.autoscaling/php-apache autoscaled\n"
     address = up.kubectl("get", "service", "php-apache", "-o", "jsonpath={.spec.clusterIP}")
+    eventually(
+        lambda: up.run_kubectl("logs", "deployment/php-apache").stdout, until=lambda text: "listening on" in text
+    )
 
     with load(f"http://{address}/") as answers:
         eventually(lambda: replicas(up), until=lambda n: n > 1, every_s=1)
-        table = up.kubectl("get", "hpa")
+        table = eventually(lambda: up.kubectl("get", "hpa"), until=lambda text: "%/50%" in text)
         assert table.splitlines()[0].split() == [
             "NAME",
             "REFERENCE",
@@ -131,18 +134,17 @@ def test_the_walkthrough(up: Up) -> None:
             "AGE",
         ]
         assert "Deployment/php-apache" in table
-        assert "%/50%" in table
         top = eventually(lambda: up.run_kubectl("top", "pods"), until=lambda done: done.returncode == 0)
         assert "php-apache-" in top.stdout
-        assert '"GET / HTTP/1.1" 200' in up.kubectl("logs", "-l", "run=php-apache", "--tail=-1")
-        description = up.kubectl("describe", "hpa", "php-apache")
-        assert "SuccessfulRescale" in description
+        logs = ["logs", "-l", "run=php-apache", "--tail=-1", "--ignore-errors"]  # a pod may not have started yet
+        eventually(lambda: up.kubectl(*logs), until=lambda text: '"GET / HTTP/1.1" 200' in text)
+        describe = ["describe", "hpa", "php-apache"]
+        description = eventually(lambda: up.kubectl(*describe), until=lambda text: "SuccessfulRescale" in text)
         assert "resource cpu on pods  (as a percentage of request)" in description
     assert set(answers) == {"OK!"}
 
     eventually(lambda: replicas(up), until=lambda n: n == 1, every_s=1)
     assert "cpu resource utilization (percentage of request) above target" in up.kubectl("get", "events")
-    assert "listening on" in up.kubectl("logs", "deployment/php-apache")
     up.kubectl("delete", "hpa", "php-apache")
     assert up.kubectl("scale", "deployment", "php-apache", "--replicas=2") == "deployment.apps/php-apache scaled\n"
     up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=120s")
@@ -160,7 +162,7 @@ def test_the_documented_load(up: Up) -> None:
     up.kubectl("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=10")
     with load_generator(up):
         eventually(lambda: replicas(up), until=lambda n: n > 1, every_s=1)
-    assert up.find("/api/v1/namespaces/default/pods/load-generator") is None
+    eventually(lambda: up.find("/api/v1/namespaces/default/pods/load-generator") is None)
     up.kubectl("delete", "hpa", "php-apache")
     up.kubectl("delete", "-f", "-", stdin=PHP_APACHE)
 

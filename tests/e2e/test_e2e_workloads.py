@@ -103,12 +103,12 @@ def test_a_rolling_update_under_load_fails_no_request(up: Up) -> None:
         available(up, "rolling", 3)
         remaining = f"{CORE}/pods?labelSelector=app%3Drolling"
         eventually(lambda: not before & {pod["metadata"]["name"] for pod in up.get(remaining)["items"]})
+        eventually(lambda: len(outcomes) > 20)
     finally:
         stop.set()
         for asker in askers:
             asker.join()
     assert set(outcomes) == {200}
-    assert len(outcomes) > 20
     up.delete(f"{APPS}/deployments/rolling")
 
 
@@ -156,7 +156,7 @@ def test_scaling_keeps_to_what_is_asked(up: Up) -> None:
     available(up, "many", 20)
     up.patch(f"{APPS}/deployments/many/scale", {"spec": {"replicas": 3}})
     available(up, "many", 3)
-    assert len(up.get(f"{CORE}/pods?labelSelector=app%3Dmany")["items"]) == 3
+    eventually(lambda: len(up.get(f"{CORE}/pods?labelSelector=app%3Dmany")["items"]), until=lambda count: count == 3)
 
 
 def test_deleting_a_deployment_takes_its_pods_along(up: Up) -> None:
@@ -205,5 +205,5 @@ def test_an_autoscaler_scales_simulated_pods(up: Up) -> None:
     available(up, "shared", 10)
     up.patch(f"{APPS}/deployments/shared", {"metadata": {"annotations": {"podscaler.dev/simulated-total-cpu": "40m"}}})
     available(up, "shared", 1)
-    reasons = [message for name, reason, message in up.events() if name == "shared" and reason == "SuccessfulRescale"]
-    assert "New size: 1; reason: All metrics below target" in reasons
+    rescaled = ("shared", "SuccessfulRescale", "New size: 1; reason: All metrics below target")
+    eventually(lambda: rescaled in up.events())
