@@ -25,7 +25,7 @@ CAPTURE = re.compile(r"\$\{(\d+):([^}]*)\}")
 TOKENS = {"admin": ADMIN_TOKEN, "viewer": VIEWER_TOKEN, "invalid": "no-such-token", "none": ""}
 KEPT_HEADERS = ("Allow", "Retry-After")
 SETTLE_S = 0.25
-SERVED_TIMEOUT_S = 10.0
+SERVED_TIMEOUT_S = 120.0
 
 
 def new_ident() -> str:
@@ -132,7 +132,7 @@ class Replay:
             reader.start()
             time.sleep(SETTLE_S)
             replies = [self._call(self._filled(action["request"])) for action in step.get("actions") or []]
-            reader.join(timeout=10)
+            reader.join(timeout=120)
         return events, replies
 
     def _call(self, request: dict[str, Any]) -> Reply:
@@ -142,8 +142,8 @@ class Replay:
     def _connect(self) -> http.client.HTTPConnection:
         scheme, _, place = self.url.partition("://")
         if scheme == "http":
-            return http.client.HTTPConnection(place, timeout=30)
-        return http.client.HTTPSConnection(place, timeout=30, context=ssl._create_unverified_context())
+            return http.client.HTTPConnection(place, timeout=120)
+        return http.client.HTTPSConnection(place, timeout=120, context=ssl._create_unverified_context())
 
     def _send(self, connection: http.client.HTTPConnection, request: dict[str, Any]) -> http.client.HTTPResponse:
         query = urllib.parse.urlencode(list((request.get("query") or {}).items()))

@@ -30,7 +30,7 @@ from podscaler.controlplane.store import open_store
 
 ADMIN_TOKEN = "admin-token"
 VIEWER_TOKEN = "viewer-token"
-START_TIMEOUT_S = 20
+START_TIMEOUT_S = 120
 
 
 class _StandingClock(SystemClock):

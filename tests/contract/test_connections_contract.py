@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from patience import WITHIN_S
 from podscaler.kube import http_transport
 from podscaler.kube.config import Config
 from podscaler.kube.transport import Request, TransportError
@@ -175,7 +176,9 @@ def issuer() -> Issuer:
 async def _answers(config: Config, *targets: str) -> list[str]:
     transport = await http_transport.connect(config, user_agent="test")
     try:
-        return [(await transport.request(Request("GET", target, timeout_s=5.0))).body.decode() for target in targets]
+        return [
+            (await transport.request(Request("GET", target, timeout_s=WITHIN_S))).body.decode() for target in targets
+        ]
     finally:
         await transport.close()
 
@@ -340,9 +343,9 @@ async def test_a_kept_connection_that_the_server_closed() -> None:
     async with _serving(serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
         for method in ("GET", "GET"):
-            await transport.request(Request(method, "/", timeout_s=5.0))
+            await transport.request(Request(method, "/", timeout_s=WITHIN_S))
         with pytest.raises(TransportError, match="EOF"):
-            await transport.request(Request("PUT", "/", timeout_s=5.0))
+            await transport.request(Request("PUT", "/", timeout_s=WITHIN_S))
         await transport.close()
     assert seen == ["GET", "GET", "GET", "PUT"]
 
@@ -372,7 +375,7 @@ async def test_more_requests_than_connections(monkeypatch: pytest.MonkeyPatch) -
     api = Api()
     async with _serving(api.serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
-        answers = await asyncio.gather(*(transport.request(Request("GET", "/", timeout_s=5.0)) for _ in range(40)))
+        answers = await asyncio.gather(*(transport.request(Request("GET", "/", timeout_s=WITHIN_S)) for _ in range(40)))
         await transport.close()
     assert ({answer.body for answer in answers}, api.connections) == ({b"ok"}, 3)
 

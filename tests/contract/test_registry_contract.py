@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.controlplane.registry import Change, Registry
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
@@ -47,7 +48,7 @@ async def refusal(waiting: Any) -> int:
 
 async def take(changes: AsyncIterator[Change], count: int) -> list[tuple[str, str]]:
     """Type and name of the next changes."""
-    found = [await asyncio.wait_for(anext(changes), 1) for _ in range(count)]
+    found = [await asyncio.wait_for(anext(changes), WITHIN_S) for _ in range(count)]
     return [(change.type, change.object["metadata"]["name"]) for change in found]
 
 

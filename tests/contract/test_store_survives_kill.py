@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from patience import WITHIN_S
 from podscaler.clock import SystemClock
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import ListOptions
@@ -17,7 +18,6 @@ GADGETS = "gadgets.example.com"
 VICTIM = Path(__file__).with_name("store_victim.py")
 ROUNDS = 4
 LIFE_S = 0.25
-DEADLINE_S = 20.0
 
 
 def written_until_killed(directory: Path, turn: int) -> list[tuple[str, int, int]]:
@@ -27,7 +27,7 @@ def written_until_killed(directory: Path, turn: int) -> list[tuple[str, int, int
     os.set_blocking(victim.stdout.fileno(), False)
     text, born_at, first_at = b"", time.monotonic(), 0.0
     while not first_at or time.monotonic() - first_at < LIFE_S:
-        assert time.monotonic() - born_at < DEADLINE_S, "the victim never wrote"
+        assert time.monotonic() - born_at < WITHIN_S, "the victim never wrote"
         assert victim.poll() is None, "the victim died by itself"
         text += victim.stdout.read() or b""
         first_at = first_at or (time.monotonic() if text else 0.0)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from patience import WITHIN_S
 from podscaler.api.pods import Pod
 from podscaler.kube import http_transport
 from podscaler.kube.cache import Cache
@@ -94,7 +95,7 @@ async def _converges(port: int, *, streams_lists: bool) -> bool:
     task = asyncio.ensure_future(reflector.run())
     expected = {"old": "9", "a": "13", "c": "15"}
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WITHIN_S):
             while {pod.metadata.name: pod.metadata.resource_version for pod in cache} != expected:  # noqa: ASYNC110 - polls real sockets
                 await asyncio.sleep(0.0005)
     except TimeoutError:

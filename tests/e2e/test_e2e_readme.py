@@ -26,6 +26,9 @@ def test_the_walkthrough_of_the_readme_runs(up: Up, kubectl_present: None) -> No
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed on this machine")
     (walkthrough,) = (block for block in blocks("sh") if "kubectl apply" in block)
+    at_least = "-lt $end ]"  # on a busy machine the load goes on until it has been answered
+    assert at_least in walkthrough
+    walkthrough = walkthrough.replace(at_least, f"{at_least} || ! kubectl get events | grep -q 'above target'")
     env = {"KUBECONFIG": str(up.kubeconfig), "HOME": str(up.data_dir.parent), "PATH": os.environ["PATH"]}
     done = subprocess.run(
         ["sh", "-e", "-c", walkthrough],

@@ -10,7 +10,7 @@ import socket
 from contextlib import closing
 from dataclasses import dataclass, field
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)

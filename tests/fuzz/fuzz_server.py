@@ -42,7 +42,7 @@ ADMIN_TOKEN = "admin-token"
 READER_TOKEN = "reader-token"
 NOBODY_TOKEN = "nobody-token"
 TOKENS = (ADMIN_TOKEN, READER_TOKEN, NOBODY_TOKEN)
-START_TIMEOUT_S = 20
+START_TIMEOUT_S = 120
 
 
 class PlayedNode:

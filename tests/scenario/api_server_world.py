@@ -42,13 +42,19 @@ TEMPLATE: Object = {
 
 
 class PlayedMetrics:
-    """metrics.k8s.io: every pod uses the same."""
+    """metrics.k8s.io: every pod uses the same.
+
+    Attributes:
+        asked: how often metrics were listed.
+    """
 
     def __init__(self) -> None:
+        self.asked = 0
         self.cpu = "500m"
         self.pods: list[str] = []
 
     def list(self, namespace: str) -> list[Object]:
+        self.asked += 1
         return [self._metrics(name) for name in self.pods if namespace in ("", "default")]
 
     def get(self, namespace: str, name: str) -> Object | None:

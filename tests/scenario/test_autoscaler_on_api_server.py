@@ -32,13 +32,19 @@ async def test_created_scaled_and_told(world: ApiServerWorld) -> None:
     )
 
 
+async def syncs(world: ApiServerWorld, count: int) -> None:
+    """Return when metrics were asked for that many times from now on: all syncs but the last are over then."""
+    wanted = world.metrics.asked + count
+    await eventually(lambda: world.metrics.asked >= wanted)
+
+
 async def test_quiet_means_no_writes(world: ApiServerWorld) -> None:
     """An autoscaler on target is not written again: its resourceVersion stands still over many syncs."""
     await world.create_web()
     await eventually(lambda: world.condition("ScalingActive") == "ValidMetricFound")
-    await asyncio.sleep(0.5)
+    await syncs(world, 3)
     version = world.hpa()["metadata"]["resourceVersion"]
-    await asyncio.sleep(1.0)
+    await syncs(world, 5)
     assert world.hpa()["metadata"]["resourceVersion"] == version
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from api_server_world import CLOCK, SPEC, TEMPLATE, ApiServerWorld, eventually, named
 
+from patience import WITHIN_S
 from podscaler.cli import explain_cluster
 from podscaler.cli.explain_cluster import Controller, NoHistory
 from podscaler.cli.explain_request import Answer, Request
@@ -141,6 +142,6 @@ async def test_the_command(world: ApiServerWorld) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    out, err = await asyncio.wait_for(process.communicate(), 20)
+    out, err = await asyncio.wait_for(process.communicate(), WITHIN_S)
     sentence = b"default/web stays at 2: cpu is at 50 % of requests, target 50 %, which is within tolerance."
     assert (process.returncode, out.splitlines()[0], err) == (0, sentence, b"")

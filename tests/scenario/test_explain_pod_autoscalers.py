@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 
+from patience import WITHIN_S
 from podscaler.api import instants
 from podscaler.cli import explain_cluster, explain_request
 from podscaler.cli.explain_cluster import Controller, KeptHistory, NoHistory
@@ -162,7 +163,7 @@ async def test_who_looks_after_it(world: ApiServerWorld) -> None:
     process = await asyncio.create_subprocess_exec(
         *command, "--kubeconfig", str(world.folder / "kubeconfig"), stdout=asyncio.subprocess.PIPE
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 20)
+    output, _ = await asyncio.wait_for(process.communicate(), WITHIN_S)
     told = json.loads(output)["lookedAfter"]
     assert (process.returncode, told["lease"]["holder"], told["lease"]["isHeld"]) == (0, "pod-a", True)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_server_world import CLOCK, SPEC, ApiServerWorld, named
+from api_server_world import CLOCK, SPEC, ApiServerWorld, eventually, named
 
-from podscaler.api import pod_autoscaler
+from patience import WITHIN_S
 from podscaler.controller import handover
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
 from podscaler.controller.migrating import Migrator, Terms
@@ -77,14 +77,7 @@ class World(ApiServerWorld):
     async def start(self) -> None:
         await self.start_server()
         self.lines = []
-        await self.opened.registry.create("customresourcedefinitions.apiextensions.k8s.io", pod_autoscaler.definition())
-        async with self.client() as client:
-            for _ in range(200):
-                try:
-                    await client.get(POD_AUTOSCALER.path(), subject="podautoscalers")
-                    break
-                except StatusError:
-                    await asyncio.sleep(0.02)
+        await self.define_pod_autoscalers()
         annotations = {"note": "kept"}
         meta = {"name": "web", "namespace": "default", "labels": {"team": "a"}, "annotations": annotations}
         made = await self.opened.registry.create(
@@ -214,7 +207,7 @@ async def test_a_stranger_of_that_name(world: World) -> None:
 async def test_without_the_definition(world: World) -> None:
     """Where PodAutoscalers are not served, the sentence says how to have them."""
     await world.opened.registry.delete("customresourcedefinitions.apiextensions.k8s.io", "", PAS)
-    await asyncio.sleep(0.3)
+    await eventually(lambda: ("podscaler.dev", "v1alpha1") not in world.server.group_versions)
     with pytest.raises(UsageError, match=r"does not serve podautoscalers.podscaler.dev: podscaler crd \| kubectl"):
         await world.migrate(HPA)
     assert world.find(HPA) is not None
@@ -229,7 +222,7 @@ async def test_all_but_one(world: World) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "podscaler", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    said, failed = await asyncio.wait_for(process.communicate(), 30)
+    said, failed = await asyncio.wait_for(process.communicate(), WITHIN_S)
     assert (process.returncode, said.decode(), failed.decode()) == (
         2,
         "horizontalpodautoscaler default/web is a PodAutoscaler now\n",
@@ -245,7 +238,7 @@ async def test_a_way_back_to_nobody(world: World) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "podscaler", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    said, warned = await asyncio.wait_for(process.communicate(), 30)
+    said, warned = await asyncio.wait_for(process.communicate(), WITHIN_S)
     assert (process.returncode, said.decode().splitlines()[-1], warned.decode()) == (
         0,
         "podautoscaler default/web is a HorizontalPodAutoscaler now",

@@ -132,7 +132,7 @@ def test_a_pod_decodes_in_well_under_a_millisecond():
     decoding.decode_json(body, "core/v1.Pod")
     spans_s = []
     for _ in range(5):
-        started_at = time.perf_counter()
+        started_s = time.thread_time()
         decoding.decode_json(body, "core/v1.Pod")
-        spans_s.append(time.perf_counter() - started_at)
+        spans_s.append(time.thread_time() - started_s)
     assert min(spans_s) < 0.005

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.cli.log_output import JSONFormatter
 from podscaler.controller import syncing
 
@@ -98,7 +99,7 @@ for level in ("debug", "info", "warning"):
 def test_v_lowers_the_level(verbose: int, quiet: str, levels: list[str]) -> None:
     """Each -v by one, on stderr alone."""
     command = [sys.executable, "-c", SCRIPT, "json", str(verbose), quiet]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=True)
     assert done.stdout == ""
     assert [json.loads(each)["level"] for each in done.stderr.splitlines()] == levels
 
@@ -106,5 +107,5 @@ def test_v_lowers_the_level(verbose: int, quiet: str, levels: list[str]) -> None
 def test_text_is_a_line_with_time_level_and_logger() -> None:
     """The form that people read, as it always was."""
     command = [sys.executable, "-c", SCRIPT, "text", "0", "WARNING"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=True)
     assert done.stderr.endswith(" WARNING podscaler.part: at warning\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.api import recording
 from podscaler.cli.replay import read_lines
 from podscaler.controller import file_recording
@@ -57,7 +58,7 @@ def _ends(path: Path) -> list[str]:
 
 async def _counted(kept: FileRecording, lines: int) -> None:
     """Return once so many lines are written or lost, which a thread of its own sees to."""
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + WITHIN_S
     while kept.lines_written + kept.lines_lost < lines:
         assert time.monotonic() < deadline_s
         await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from server_under_test import Running, running_server
 
+from patience import WITHIN_S
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.server.app import Neighbours
@@ -198,9 +199,9 @@ async def test_log_since_a_time(server: Running, logs: Logs) -> None:
 async def test_followed_log(server: Running, logs: Logs) -> None:
     """A followed log comes as it grows, and ends when the container's log ends."""
     async with server.client.get(f"{server.url}{PODS}/one/log?follow=true") as answer:
-        first = await asyncio.wait_for(answer.content.readline(), 10)
+        first = await asyncio.wait_for(answer.content.readline(), WITHIN_S)
         logs.more.set()
-        rest = await asyncio.wait_for(answer.content.read(), 10)
+        rest = await asyncio.wait_for(answer.content.read(), WITHIN_S)
     assert (first, rest) == (b"one\n", b"two\n")
 
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
+from patience import WITHIN_S
 from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.server.app import Neighbours
@@ -223,7 +224,7 @@ async def test_client_that_leaves(server: Running, node: Node) -> None:
     socket = await open_socket(server, "one/exec?command=cat&stdin=1&stdout=1", "v4.channel.k8s.io")
     await socket.receive()
     await socket.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WITHIN_S):
         await node.sessions[0].closed.wait()
 
 
@@ -232,7 +233,7 @@ async def test_idle_session_ends(server: Running, node: Node) -> None:
     socket = await open_socket(server, "one/exec?command=cat&stdin=1&stdout=1", "v4.channel.k8s.io")
     await socket.receive()
     await server.clock.advance(IDLE_S + 1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WITHIN_S):
         await node.sessions[0].closed.wait()
         await messages(socket)
 
@@ -241,7 +242,7 @@ async def test_sessions_end_with_the_server(server: Running, node: Node) -> None
     """A server that stops ends its sessions at once."""
     socket = await open_socket(server, "one/exec?command=cat&stdin=1&stdout=1", "v4.channel.k8s.io")
     await socket.receive()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WITHIN_S):
         await server.server.stop()
         await messages(socket)
     assert node.sessions[0].closed.is_set()
@@ -375,7 +376,7 @@ class TunnelClient:
         """The next frames, replies to new streams left out."""
         found: list[frames.Frame] = []
         while len(found) < count:
-            message = await self._socket.receive(timeout=5)
+            message = await self._socket.receive(timeout=WITHIN_S)
             found += [frame for frame in self._reader.feed(message.data) if not isinstance(frame, SynReply)]
         return found
 

@@ -12,6 +12,7 @@ import policies
 import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, running_server
 
+from patience import WITHIN_S
 from podscaler.controlplane.access import certificates
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN
@@ -107,7 +108,7 @@ async def test_body_that_does_not_come(server: Running, monkeypatch: pytest.Monk
         f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n"
         "Content-Length: 100\r\n\r\n{".encode()
     )
-    assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 408")
+    assert (await asyncio.wait_for(reader.readline(), WITHIN_S)).startswith(b"HTTP/1.1 408")
     writer.close()
     await writer.wait_closed()
 

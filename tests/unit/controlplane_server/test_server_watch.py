@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, running_server
 
+from patience import WITHIN_S
 from podscaler.controlplane.server import growing, streams
 from podscaler.errors import StatusError
 
@@ -25,15 +26,15 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
 
 
 async def next_event(answer: aiohttp.ClientResponse) -> dict[str, Any]:
-    """The next frame of a watch, within ten seconds."""
-    line = await asyncio.wait_for(answer.content.readline(), 10)
+    """The next frame of a watch."""
+    line = await asyncio.wait_for(answer.content.readline(), WITHIN_S)
     event: dict[str, Any] = json.loads(line)
     return event
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Return once the condition holds; fail after ten seconds."""
-    async with asyncio.timeout(10):
+    """Return once the condition holds; fail when patience ends."""
+    async with asyncio.timeout(WITHIN_S):
         while not condition():  # noqa: ASYNC110 - what is waited for is inside the server, which tells nobody
             await asyncio.sleep(0.01)
 
@@ -206,7 +207,7 @@ async def test_stopping_ends_watches_in_good_order(server: Running) -> None:
     async with watch(server) as answer:
         await until(lambda: waiting(server) == 1)
         await server.server.stop()
-        assert await asyncio.wait_for(answer.content.read(), 10) == b""
+        assert await asyncio.wait_for(answer.content.read(), WITHIN_S) == b""
 
 
 async def test_many_watchers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ import aiohttp
 import pytest
 from server_under_test import Running, running_server
 
+from patience import WITHIN_S
+
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 THINGS = "/apis/example.com/v1/namespaces/default/things"
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -39,8 +41,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
 
 
 async def established(server: Running) -> None:
-    """Return once Things are served; fail after ten seconds."""
-    async with asyncio.timeout(10):
+    """Return once Things are served; fail when patience ends."""
+    async with asyncio.timeout(WITHIN_S):
         while (await server.get(THINGS)).status != 200:  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.01)
 
@@ -49,13 +51,13 @@ async def established(server: Running) -> None:
 async def watching(server: Running, path: str = THINGS) -> AsyncIterator[aiohttp.ClientResponse]:
     """A watch that has given what there is."""
     async with server.client.get(f"{server.url}{path}?watch=true") as answer:
-        assert json.loads(await asyncio.wait_for(answer.content.readline(), 10))["type"] == "ADDED"
+        assert json.loads(await asyncio.wait_for(answer.content.readline(), WITHIN_S))["type"] == "ADDED"
         yield answer
 
 
 async def rest(answer: aiohttp.ClientResponse) -> list[str]:
     """The types of the events up to the end of the watch."""
-    body = await asyncio.wait_for(answer.content.read(), 10)
+    body = await asyncio.wait_for(answer.content.read(), WITHIN_S)
     return [json.loads(line)["type"] for line in body.splitlines()]
 
 
@@ -90,5 +92,5 @@ async def test_other_changes_do_not_end_watches(server: Running) -> None:
     async with watching(server) as answer:
         await change(server, {"metadata": {"labels": {"a": "b"}}})
         await server.create(THINGS, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "two"}})
-        event = json.loads(await asyncio.wait_for(answer.content.readline(), 10))
+        event = json.loads(await asyncio.wait_for(answer.content.readline(), WITHIN_S))
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "two")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.clock import NANOSECONDS, SystemClock
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.runtime import log_files, log_format, log_reader
@@ -212,7 +213,7 @@ async def test_following(logs: Logs) -> None:
             await log.changed(log.version)
             await asyncio.sleep(0.005)
     await logs.book.close(log)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await task
     assert seen.decode().splitlines() == expected
 

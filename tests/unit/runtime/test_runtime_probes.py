@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.controlplane.runtime import handlers, probe_loop
 from podscaler.controlplane.runtime.handlers import Outcome, Target
 from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally, probe_spec
@@ -123,7 +124,7 @@ def says(text: str) -> Answer:
 
 
 async def get(port: int, *, at: Target | None = None, **action: Any) -> Outcome:
-    return await handlers.check({"httpGet": {"port": port, **action}}, at or target(port), timeout_s=2)
+    return await handlers.check({"httpGet": {"port": port, **action}}, at or target(port), timeout_s=WITHIN_S)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +210,9 @@ async def test_ports_by_name_and_by_map() -> None:
     """A port may be named; one that is mapped is asked where it really is."""
     async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, _):
         assert await get(port, at=target(port)) == Outcome(True)
-        assert (await handlers.check({"httpGet": {"port": "http"}}, target(port), timeout_s=2)).ok
-        assert (await handlers.check({"tcpSocket": {"port": 80}}, target(port, p80=port), timeout_s=2)).ok
-        assert await handlers.check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=2) == Outcome(
+        assert (await handlers.check({"httpGet": {"port": "http"}}, target(port), timeout_s=WITHIN_S)).ok
+        assert (await handlers.check({"tcpSocket": {"port": 80}}, target(port, p80=port), timeout_s=WITHIN_S)).ok
+        assert await handlers.check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=WITHIN_S) == Outcome(
             False, "couldn't find port no"
         )
 
@@ -220,7 +221,7 @@ async def test_a_closed_port() -> None:
     """tcpSocket and httpGet say that nobody listens."""
     async with serving(says("")) as (port, _):
         pass
-    tcp = await handlers.check({"tcpSocket": {"port": port}}, target(port), timeout_s=2)
+    tcp = await handlers.check({"tcpSocket": {"port": port}}, target(port), timeout_s=WITHIN_S)
     assert tcp == Outcome(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
     assert await get(port) == Outcome(False, f'Get "http://127.0.0.1:{port}/": connect: connection refused')
 

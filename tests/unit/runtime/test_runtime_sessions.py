@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
-from podscaler.controlplane.runtime import console, exec_session, launch_plan
+from podscaler.controlplane.runtime import console, exec_session, identity, launch_plan
 from podscaler.controlplane.runtime.console import Console
 from podscaler.controlplane.runtime.descriptors import DescriptorReader, DescriptorWriter
 from podscaler.controlplane.runtime.exec_session import ExecSession
@@ -38,7 +39,7 @@ async def command(threads: Threads, options: StreamOptions, *argv: str) -> Async
     spec = launch_plan.exec_spec(launch, argv, pid=0, tty=options.tty)
     session = await exec_session.start(spec, threads, options)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             yield session
     finally:
         await session.close()
@@ -100,11 +101,9 @@ async def test_close_kills_the_process_group(threads: Threads) -> None:
     """A session that is closed takes all processes of its group along."""
     async with command(threads, OUT, "sh", "-c", "sleep 60 & echo $!; wait") as session:
         child = int(await anext(session.stdout()))
-    for _ in range(200):
-        if not Path(f"/proc/{child}").exists() or " Z " in Path(f"/proc/{child}/stat").read_text():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("the child is still there")
+    async with asyncio.timeout(WITHIN_S):
+        while identity.start_mark(child) is not None:  # noqa: ASYNC110 - the kernel tells nobody
+            await asyncio.sleep(0.01)
 
 
 async def test_terminal(threads: Threads) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.api import catalog
 from podscaler.controlplane import port_map
 from podscaler.controlplane.cluster import manager
@@ -235,7 +236,7 @@ async def answering(name):
 
 
 async def ask(address, port):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WITHIN_S):
         reader, writer = await asyncio.open_connection(address, port)
         try:
             writer.write_eof()

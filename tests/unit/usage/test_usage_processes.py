@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from patience import WITHIN_S
 from podscaler.controlplane.usage.processes import machine_usage, read_trees
 
 BURN_IN_A_CHILD = """
@@ -18,7 +19,7 @@ child.wait()
 BURN_IN_A_FINISHED_CHILD = """
 import subprocess, sys, time
 subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.5: pass"])
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -34,8 +35,8 @@ def running(code: str) -> Iterator[int]:
 
 
 def cpu_reaches(pid: int, cpu_s: float) -> bool:
-    """Whether the tree has used that much CPU within 20 s."""
-    deadline = time.monotonic() + 20
+    """Whether the tree has used that much CPU before patience ends."""
+    deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         readings = read_trees([pid])
         if readings and readings[pid].cpu_s >= cpu_s:
