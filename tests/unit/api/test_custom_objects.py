@@ -195,11 +195,12 @@ def test_every_served_version_has_a_record_of_its_own() -> None:
     ]
 
 
-def test_rules_that_are_not_evaluated_are_told() -> None:
-    """A definition with CEL rules is accepted, with a warning that says where they are."""
+def test_rules_are_judged_with_the_object() -> None:
+    """A definition with rules is taken without a warning; objects that break them are refused, others are not."""
     rules = [{"rule": "self > 1"}]
     schema = properties(spec={**NUMBER, "x-kubernetes-validations": rules})
     crd = definition(schema={"openAPIV3Schema": schema})
-    (warning,) = crd_validation.warnings(crd)
-    assert crd_validation.faults(crd, None) == []
-    assert warning.startswith("spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations: kept")
+    assert (crd_validation.warnings(crd), crd_validation.faults(crd, None)) == ([], [])
+    validate = records.of(crd).stored.strategy.validate
+    told = [[str(fault) for fault in validate({"metadata": {"name": "a"}, "spec": spec}, None)] for spec in (1, 2)]
+    assert told == [["spec: Invalid value: 1: failed rule: self > 1"], []]

@@ -12,6 +12,7 @@ Source: the API documentation of CustomResourceDefinition v1.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,13 +29,16 @@ from podscaler.api.custom import (
     structural,
     validation,
 )
-from podscaler.api.custom.structural import META_FIELDS, Structural
+from podscaler.api.custom.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.custom.version_order import sort_key
 from podscaler.api.field import FieldError, invalid, refusal
 from podscaler.api.kinds import semantics, status_subresource
 from podscaler.api.managed_fields import structural_types
 from podscaler.api.resources import Object, Resource, ScaleMapping, Strategy, Version
 from podscaler.errors import StatusError
+
+if TYPE_CHECKING:
+    from podscaler.api.custom.rules import RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,19 @@ class Records:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Definition:
-    """One version of a definition; `schemas` are those of all its versions, parsed, by apiVersion."""
+    """One version of a definition.
+
+    Attributes:
+        crd: the definition.
+        version: one of its versions.
+        schemas: those of all its versions, parsed, by apiVersion.
+        rules: what else the version's schema says of objects, None if nothing.
+    """
 
     crd: Object
     version: Object
     schemas: Mapping[str, Structural]
+    rules: "RuleSet | None"
 
     @property
     def schema(self) -> Structural:
@@ -108,11 +120,20 @@ def of(crd: Object) -> Records:
     """The records of a definition whose names were accepted."""
     versions, group = crd["spec"]["versions"], crd["spec"]["group"]
     schemas = {f"{group}/{one['name']}": structural.parse(schema_of(one)) for one in versions}
-    kept = _Definition(crd, next(one for one in versions if one.get("storage")), schemas)
+    kept = _definition(crd, next(one for one in versions if one.get("storage")), schemas)
     stored = _record(kept, kept)
     others = [one for one in versions if one.get("served") and one["name"] != kept.version["name"]]
-    faces = tuple(_record(_Definition(crd, one, schemas), kept) for one in others)
+    faces = tuple(_record(_definition(crd, one, schemas), kept) for one in others)
     return Records(stored, faces, bool(kept.version.get("served")))
+
+
+def _definition(crd: Object, version: Object, schemas: Mapping[str, Structural]) -> _Definition:
+    schema = schemas[f"{crd['spec']['group']}/{version['name']}"]
+    if not structural.has_rules(schema):
+        return _Definition(crd, version, schemas, None)
+    from podscaler.api.custom import rules
+
+    return _Definition(crd, version, schemas, rules.RuleSet(schema))
 
 
 def schema_of(version: Object) -> Object:
@@ -248,7 +269,7 @@ def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
         stored_form=partial(_stored_form, kept),
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
-        warnings=_warnings,
+        warnings=partial(_warnings, shown),
     )
 
 
@@ -300,7 +321,7 @@ def _faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldEr
     found += object_metadata.embedded_faults(new, shown.schema)
     if old is None or not list_types.faults(old, shown.schema):
         found += list_types.faults(new, shown.schema)
-    return found
+    return found + _rule_faults(shown, new, old, found)
 
 
 def _status_faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
@@ -309,7 +330,32 @@ def _status_faults(shown: _Definition, new: Object, old: Object | None) -> list[
         found += scale.status_faults(new, shown.scale)
     if old is None or not list_types.faults(old, shown.schema):
         found += list_types.faults(new, shown.schema)
-    return found
+    return found + _rule_faults(shown, new, old, found)
+
+
+def _rule_faults(shown: _Definition, new: Object, old: Object | None, others: list[FieldError]) -> list[FieldError]:
+    """What breaks rules, of an object that is not so wrong otherwise (`others`) that rules would make no sense."""
+    if shown.rules is None:
+        return []
+    if any(fault.reason in _BLOCKING for fault in others):
+        return [invalid("<nil>", None, _UNCHECKED)]
+    before = ABSENT if old is None else _typed(shown, old)
+    return shown.rules.judged(_typed(shown, new), before).errors
+
+
+_BLOCKING = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
 
 
 def _content_before(shown: _Definition, old: Object | None) -> Object | None:
@@ -328,8 +374,16 @@ def _stored_form(kept: _Definition, obj: Object) -> Object:
     return obj
 
 
-def _warnings(new: Object, old: Object | None) -> list[str]:
-    """Finalizers that were added without a domain."""
+def _warnings(shown: _Definition, new: Object, old: Object | None) -> list[str]:
+    """Rules that are broken as they were before; finalizers that were added without a domain."""
+    broken: list[str] = []
+    if shown.rules is not None and old is not None:
+        judgement = shown.rules.judged(_typed(shown, new), _typed(shown, old))
+        broken = [str(fault) for fault in judgement.warnings]
+    return broken + _finalizer_warnings(new, old)
+
+
+def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
     before: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
     added = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
     return [

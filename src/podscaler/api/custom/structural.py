@@ -112,6 +112,14 @@ def parse(schema: Schema) -> Structural:
     )
 
 
+def has_rules(schema: Structural) -> bool:
+    """Whether any node has rules (x-kubernetes-validations)."""
+    if schema.source.get("x-kubernetes-validations"):
+        return True
+    below = (*schema.properties.values(), schema.items, schema.additional)
+    return any(one is not None and has_rules(one) for one in below)
+
+
 def _types(schema: Schema) -> tuple[str, ...]:
     if schema.get("x-kubernetes-int-or-string"):
         return INT_OR_STRING

@@ -52,17 +52,13 @@ def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldE
     found = _root_faults(schema, path, has_status=has_status)
     found += _node_faults(schema, path, is_root=True, no_default="")
     structure = crd_structure_validation.faults(schema, path)
-    if found or structure:
+    if structure:
         return found + structure
-    return _default_faults(structural.parse(schema), path, is_root=True)
-
-
-def rule_paths(schema: Schema | None, path: str) -> list[str]:
-    """The paths of x-kubernetes-validations in a schema."""
-    if schema is None:
-        return []
-    own = [f"{path}.x-kubernetes-validations"] if schema.get("x-kubernetes-validations") else []
-    return own + [found for below, child in children(schema, path) for found in rule_paths(child, below)]
+    parsed = structural.parse(schema)
+    defaults = _default_faults(parsed, path, is_root=True) if not found else []
+    if defaults or not structural.has_rules(parsed):
+        return found + defaults
+    return found + crd_rule_validation.expression_faults(parsed, path, [fault.field for fault in found])
 
 
 def unknown_formats(schema: Schema) -> list[str]:
@@ -136,7 +132,7 @@ def _node_faults(schema: Schema, path: str, *, is_root: bool, no_default: str) -
         found.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
     found += crd_list_type_validation.faults(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
-    found += crd_rule_validation.faults(rules, f"{path}.x-kubernetes-validations")
+    found += crd_rule_validation.faults(rules, schema, f"{path}.x-kubernetes-validations")
     metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
     for below, child in children(schema, path):
         reason = f" in top-level {metadata[below]}" if below in metadata else no_default
@@ -204,7 +200,10 @@ def _of_default(schema: Structural, path: str) -> list[FieldError]:
     pruned = {"": semantics.copied(schema.default)}
     if pruning.prune(pruned, Structural(properties={"": schema})):
         return [invalid(path, schema.default, "must not have unknown fields")]
-    return _at(path, validation.value_faults(schema.default, schema, ""))
+    found = _at(path, validation.value_faults(schema.default, schema, ""))
+    if found or not structural.has_rules(schema):
+        return found
+    return crd_rule_validation.default_faults(schema, path)
 
 
 def _at(path: str, errors: list[FieldError]) -> list[FieldError]:

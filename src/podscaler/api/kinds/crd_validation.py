@@ -54,21 +54,13 @@ def status_faults(new: Object) -> list[FieldError]:
 
 
 def warnings(new: Object) -> list[str]:
-    """Formats that nobody knows; rules in the Common Expression Language, which are kept and not evaluated."""
+    """Formats that nobody knows."""
     found: list[str] = []
-    for index, version in enumerate(new["spec"].get("versions") or []):
+    for version in new["spec"].get("versions") or []:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         unknown = crd_schema_validation.unknown_formats(schema)
         found += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
-        found += _rule_warnings(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
     return list(dict.fromkeys(found))
-
-
-def _rule_warnings(schema: Object, path: str) -> list[str]:
-    paths = crd_schema_validation.rule_paths(schema, path)
-    return [
-        f"{path}: kept, but this server does not evaluate CEL rules: objects that break them pass" for path in paths
-    ]
 
 
 def _name_faults(crd: Object) -> list[FieldError]:

@@ -1,0 +1,49 @@
+"""Expressions ready to run.
+
+The one way in: `compiled` for new expressions, whose faults are told; the program then judges any number of values.
+
+Invariants: a program has no state, so it may be kept and shared; running it costs no more than its budget.
+
+Source: the CEL specification; Kubernetes' use of it in rules.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.cel import checking, library, literals, parsing, planning
+from podscaler.api.cel.budget import Budget
+from podscaler.api.cel.issues import CompileError, rendered
+from podscaler.api.cel.types import Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """One checked expression.
+
+    Attributes:
+        source: its text.
+        result: the type of what it returns.
+        uses: the variables that it names.
+        step: what evaluates it.
+    """
+
+    source: str
+    result: Type
+    uses: frozenset[str]
+    step: planning.Step
+
+    def run(self, values: Mapping[str, Any], budget: Budget) -> Any:
+        """The value of the expression. Raises EvaluationError, and BudgetError when the budget is used up."""
+        return self.step(planning.Scope(dict(values), budget))
+
+
+def compiled(source: str, variables: Mapping[str, Type]) -> Program:
+    """The program of an expression over variables of these types. Raises CompileError with all that is wrong."""
+    tree = parsing.parsed(source)
+    checker = checking.Checker(library.FUNCTIONS, {**library.TYPE_IDENTS, **variables})
+    result = checker.type_of(tree)
+    issues = checker.issues or literals.issues(tree, checker.elements)
+    if issues:
+        raise CompileError(rendered(source, issues))
+    return Program(source, result, frozenset(checker.used & variables.keys()), planning.planned(tree))

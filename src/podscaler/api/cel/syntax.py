@@ -1,0 +1,105 @@
+"""The nodes of an expression's tree.
+
+Made by `parsing` (macros are expanded there), typed by `checking`, made into closures by `planning`. `offset` is where
+upstream points when something is wrong with the node: an operator, an opening parenthesis, the beginning of a name.
+
+Source: the abstract syntax of the CEL specification.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+RESULT = "@result"
+"""The variable in which a comprehension keeps what it has so far; no expression can name it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A constant."""
+
+    offset: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ident:
+    """A variable or the name of a type."""
+
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select:
+    """A member by name; `is_test` for `has(...)`."""
+
+    offset: int
+    operand: "Node"
+    field: str
+    is_test: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A function, a method (with a target) or an operator (`_+_`)."""
+
+    offset: int
+    function: str
+    args: tuple["Node", ...]
+    target: "Node | None" = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListLiteral:
+    """`[a, ?b]`; `optional` has the indices of the elements that may be absent."""
+
+    offset: int
+    elements: tuple["Node", ...]
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One `key: value` of a map, or of a message (the key is a literal name)."""
+
+    offset: int
+    key: "Node"
+    value: "Node"
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapLiteral:
+    """`{key: value}`, or a message if it has a name."""
+
+    offset: int
+    entries: tuple[Entry, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comprehension:
+    """What a macro over a list or map becomes.
+
+    Attributes:
+        offset: the macro's parenthesis.
+        kind: `all`, `exists`, `exists_one`, `list`, `map`, `entries` or `bind`.
+        source: what is walked; for `bind` the value that gets a name.
+        names: one variable (element or key), two (index or key, and value), or the one that `bind` names.
+        start, step, outcome: the fold as the type checker sees it, over the variable RESULT.
+        test: which elements count, None for all; the predicate of the quantifiers.
+        made: what an element becomes; the key and value for `map`; the body of `bind`.
+    """
+
+    offset: int
+    kind: str
+    source: "Node"
+    names: tuple[str, ...]
+    start: "Node"
+    step: "Node"
+    outcome: "Node"
+    test: "Node | None" = None
+    made: tuple["Node", ...] = ()
+
+
+Node = Literal | Ident | Select | Call | ListLiteral | MapLiteral | Comprehension

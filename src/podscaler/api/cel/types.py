@@ -1,0 +1,156 @@
+"""Types of expressions, and which value may stand where.
+
+Called by `checking`, by the libraries for their signatures, and by whoever declares variables.
+
+A type is a kind with parameters: `list(string)`, `map(string, int)`, `optional_type(int)`. A single letter is a type
+parameter. `dyn` fits everything.
+
+Source: the CEL specification, "Type checking"; cel-go's assignability.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One type.
+
+    Attributes:
+        name: the kind, or the name of an object's or an opaque type.
+        params: types of elements, keys and values.
+        fields: of an object, by escaped name; None for everything else.
+        is_param: whether it stands for any type.
+    """
+
+    name: str
+    params: tuple["Type", ...] = ()
+    fields: Mapping[str, "Type"] | None = field(default=None, compare=False, hash=False)
+    is_param: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.params))})" if self.params else self.name
+
+
+BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
+STRING, BYTES, NULL, DYN = Type("string"), Type("bytes"), Type("null"), Type("dyn")
+TIMESTAMP, DURATION, ERROR = Type("timestamp"), Type("duration"), Type("!error!")
+TYPE = "type"
+OPTIONAL = "optional_type"
+
+_VALUES = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "dyn", "!error!"})
+"""What null never is."""
+
+Bindings = dict[str, Type]
+"""What type parameters stand for."""
+
+
+def list_of(element: Type) -> Type:
+    """A list."""
+    return Type("list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """A map."""
+    return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """A value that may be absent."""
+    return Type(OPTIONAL, (value,))
+
+
+def type_of(value: Type) -> Type:
+    """The type of a type."""
+    return Type(TYPE, (value,))
+
+
+def object_of(name: str, fields: Mapping[str, Type]) -> Type:
+    """An object with known members."""
+    return Type(name, (), fields)
+
+
+def is_dynamic(one: Type) -> bool:
+    """Whether nothing is known until the expression runs."""
+    return one.name in ("dyn", "!error!")
+
+
+def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) -> Type:
+    """The type with what its parameters stand for; those that stand for nothing become dyn if asked."""
+    while one.is_param and one.name in bindings:
+        one = bindings[one.name]
+    if one.is_param:
+        return DYN if free_is_dynamic else one
+    if not one.params:
+        return one
+    params = tuple(resolved(bindings, each, free_is_dynamic=free_is_dynamic) for each in one.params)
+    return Type(one.name, params, one.fields)
+
+
+def assigned(bindings: Bindings, wanted: Type, given: Type) -> Bindings | None:
+    """The bindings by which `given` may stand where `wanted` is; None if it may not."""
+    tried = dict(bindings)
+    return tried if _fits(tried, wanted, given) else None
+
+
+def assigned_all(bindings: Bindings, wanted: tuple[Type, ...], given: tuple[Type, ...]) -> Bindings | None:
+    """As `assigned`, one by one."""
+    if len(wanted) != len(given):
+        return None
+    tried = dict(bindings)
+    return tried if all(_fits(tried, *pair) for pair in zip(wanted, given, strict=True)) else None
+
+
+def _fits(bindings: Bindings, wanted: Type, given: Type) -> bool:
+    if wanted.is_param:
+        return _fits_param(bindings, wanted, given)
+    if given.is_param:
+        return _fits_param(bindings, given, wanted)
+    if is_dynamic(wanted) or is_dynamic(given):
+        return True
+    if NULL in (given, wanted):
+        other = wanted if given == NULL else given
+        return other == NULL or other.name not in _VALUES
+    if wanted.name != given.name or len(wanted.params) != len(given.params):
+        return False
+    return wanted.name == TYPE or all(_fits(bindings, *pair) for pair in zip(wanted.params, given.params, strict=True))
+
+
+def _fits_param(bindings: Bindings, param: Type, other: Type) -> bool:
+    known = bindings.get(param.name)
+    if known is not None:
+        if not _fits(bindings, known, other):
+            return False
+        bindings[param.name] = most_general(known, other)
+        return True
+    if param == other:
+        return True
+    if _mentions(bindings, other, param):
+        return False
+    bindings[param.name] = other
+    return True
+
+
+def _mentions(bindings: Bindings, one: Type, param: Type) -> bool:
+    if one == param:
+        return True
+    if one.is_param:
+        return one.name in bindings and _mentions(bindings, bindings[one.name], param)
+    return any(_mentions(bindings, each, param) for each in one.params)
+
+
+def most_general(one: Type, other: Type) -> Type:
+    """Of two types that fit each other, the one that says less."""
+    return one if _says_less(one, other) else other
+
+
+def _says_less(one: Type, other: Type) -> bool:
+    if one.is_param or is_dynamic(one):
+        return True
+    if other.is_param or is_dynamic(other):
+        return False
+    if NULL in (one, other):
+        return one != NULL or other == NULL
+    if one.name != other.name or len(one.params) != len(other.params):
+        return False
+    return all(_says_less(*pair) for pair in zip(one.params, other.params, strict=True))

@@ -1,0 +1,47 @@
+"""`fieldPath` of rules: where in a node the fault of a rule is told.
+
+Called by the validation of CustomResourceDefinitions and by `rules`.
+
+Source: the API documentation of x-kubernetes-validations; upstream's reading of it.
+"""
+
+import re
+from typing import Any
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_CODES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
+
+
+def normalized(path: str, schema: dict[str, Any]) -> str | None:
+    """The path as errors write it (`spec.ports`, `labels[a/b]`), None where it leads to no known field.
+
+    Args:
+        path: as the rule has it, `.spec.ports` or `['spec']['a.b']`.
+        schema: of the node that has the rule.
+    """
+    found, position, node = "", 0, schema
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None:
+            return None
+        name = match.group(1) if match.group(1) is not None else _unescaped(match.group(2))
+        below = _below(node, name)
+        if below is None:
+            return None
+        node, is_member = below
+        found += (f".{name}" if found else name) if is_member else f"[{name}]"
+        position = match.end()
+    return found
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda match: _CODES.get(match.group(1), match.group()), text)
+
+
+def _below(node: dict[str, Any], name: str) -> tuple[dict[str, Any], bool] | None:
+    properties = node.get("properties")
+    if properties:
+        return (properties[name], True) if name in properties else None
+    additional = node.get("additionalProperties")
+    return (additional, False) if isinstance(additional, dict) else None
