@@ -135,7 +135,7 @@ def test_ill_health() -> None:
 def test_openapi_v2_says_which_kinds_validate_fields() -> None:
     """The old document, in protobuf as in JSON, has a PATCH with `fieldValidation` for each stored kind and version."""
     routes = Routes([hpa.RESOURCE, metrics.NODE_METRICS])
-    document: Any = openapi_v2._class("Document").FromString(openapi_v2.protobuf_document(routes))
+    document: Any = openapi_v2._class("Document").FromString(openapi_v2.protobuf_document(routes, {}))
     found = {}
     for path in document.paths.path:
         [parameter] = path.value.patch.parameters
@@ -151,4 +151,28 @@ def test_openapi_v2_says_which_kinds_validate_fields() -> None:
         }
         for version in ("v2", "v1")
     }
-    assert json.loads(openapi_v2.json_document(routes))["paths"].keys() == found.keys()
+    assert json.loads(openapi_v2.json_document(routes, {}))["paths"].keys() == found.keys()
+
+
+def test_openapi_v2_has_the_schemas_as_definitions() -> None:
+    """Clients of the old document find types, references, required fields and values of enumerations in it."""
+    schemas = {
+        "a.B": {
+            "type": "object",
+            "required": ["kind"],
+            "properties": {
+                "kind": {"type": "string", "enum": ["x"], "default": ""},
+                "all": {"type": "array", "items": {"$ref": "#/components/schemas/a.C"}, "x-list": "atomic"},
+                "by": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+        },
+    }
+    document: Any = openapi_v2._class("Document").FromString(openapi_v2.protobuf_document(Routes([]), schemas))
+    [definition] = document.definitions.additional_properties
+    found = {each.name: each.value for each in definition.value.properties.additional_properties}
+    assert (definition.name, list(definition.value.required)) == ("a.B", ["kind"])
+    assert (list(found["kind"].type.value), [each.yaml for each in found["kind"].enum]) == (["string"], ['"x"'])
+    assert found["all"].items.schema[0]._ref == "#/definitions/a.C"
+    assert [(each.name, each.value.yaml) for each in found["all"].vendor_extension] == [("x-list", '"atomic"')]
+    assert list(found["by"].additional_properties.schema.type.value) == ["string"]
+    assert list(json.loads(openapi_v2.json_document(Routes([]), schemas))["definitions"]) == ["a.B"]

@@ -163,3 +163,12 @@ def test_outcome_is_refused(patch: Any, text: str) -> None:
         decoded(patch, "Strict")
     [cause] = refused.value.causes
     assert (refused.value.code, cause.field, cause.message.endswith(text)) == (422, "patch", True)
+
+
+def test_strategic_merges_tell_problems_in_their_order() -> None:
+    """Unknown fields that a strategic merge brings are told sorted, as upstream tells them."""
+    stored = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {"replicas": 1}}
+    patch = Patch("strategic", {"spec": {"x": 1, "strategy": {"b": 1, "a": 1}}})
+    warnings: list[str] = []
+    Patching(patch, DEPLOYMENT, KINDS, "Warn", warnings).decoded(stored)
+    assert warnings == [f'unknown field "spec.{name}"' for name in ("strategy.a", "strategy.b", "x")]

@@ -8,13 +8,14 @@ from typing import Any
 
 from podscaler.api import printing
 from podscaler.api.field import FieldError, forbidden, invalid, required, too_long
-from podscaler.api.kinds import config_key
+from podscaler.api.kinds import config_key, key_pairs
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 MAX_BYTES = 1024 * 1024
 
+_TLS = "kubernetes.io/tls"
 _KEYS_BY_TYPE = {
-    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    _TLS: ("tls.crt", "tls.key"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
@@ -52,6 +53,20 @@ def secret_faults(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and kind != old.get("type", ""):
         found.append(invalid("type", kind, "field is immutable"))
     return found + _immutable_faults(new, old, "data")
+
+
+def _secret_warnings(new: Object, old: Object | None) -> list[str]:
+    """What the writer of a Secret is told: a key pair that no TLS server could use."""
+    del old
+    if new.get("type") != _TLS:
+        return []
+    certificate, key = (_bytes((new.get("data") or {}).get(name)) for name in _KEYS_BY_TYPE[_TLS])
+    fault = key_pairs.fault(certificate, key)
+    return [fault] if fault else []
+
+
+def _bytes(encoded: str | None) -> bytes:
+    return base64.b64decode(encoded or "")
 
 
 def fill_secret(secret: Object) -> None:
@@ -121,7 +136,7 @@ SECRET = Resource(
     versions=(Version("v1", "core/v1.Secret", default=fill_secret),),
     storage_version="v1",
     fields=lambda secret: {"type": secret.get("type", "")},
-    strategy=Strategy(validate=secret_faults),
+    strategy=Strategy(validate=secret_faults, warnings=_secret_warnings),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the secret, unique within its namespace."),

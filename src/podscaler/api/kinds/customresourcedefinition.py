@@ -5,8 +5,10 @@
 Source: the API reference of apiextensions.k8s.io/v1; spec/api.md 5; tests/conformance/golden/scale.jsonl.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from podscaler.api.custom import version_order
 from podscaler.api.field import FieldError
 from podscaler.api.kinds import crd_conditions, crd_validation, semantics
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
@@ -94,8 +96,24 @@ def _warnings(new: Object, old: Object | None) -> list[str]:
 
 def _row(crd: Object, now_ns: int) -> list[Any]:
     del now_ns
-    metadata = crd["metadata"]
-    return [metadata.get("name", ""), metadata.get("creationTimestamp")]
+    metadata, spec = crd["metadata"], crd["spec"]
+    return [
+        metadata.get("name", ""),
+        spec.get("scope", ""),
+        ",".join(_shown_versions(spec.get("versions") or [])),
+        metadata.get("creationTimestamp"),
+        spec.get("group", ""),
+        spec["names"].get("kind", ""),
+        ",".join(spec["names"].get("shortNames") or []),
+        crd_conditions.is_true(crd, crd_conditions.ESTABLISHED),
+    ]
+
+
+def _shown_versions(versions: list[Object]) -> Iterator[str]:
+    """The versions that are served, the preferred one first."""
+    served = [one for one in versions if one.get("served")]
+    for one in sorted(served, key=lambda each: version_order.sort_key(each.get("name", ""))):
+        yield f"{one.get('name', '')}(storage)" if one.get("storage") else one.get("name", "")
 
 
 RESOURCE = Resource(
@@ -125,7 +143,13 @@ RESOURCE = Resource(
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the definition."),
+            Column("Scope", description="Whether its objects are in namespaces."),
+            Column("Versions", description="The versions that are served."),
             Column("Created At", "date", description="When the definition was created."),
+            Column("Group", description="API group of its objects.", priority=1),
+            Column("Kind", description="Kind of its objects.", priority=1),
+            Column("ShortNames", description="Other names of the resource.", priority=1),
+            Column("Established", "boolean", description="Whether its objects can be stored.", priority=1),
         ),
         row=_row,
     ),

@@ -26,7 +26,7 @@ SYSTEM: dict[str, Object] = {
     },
 }
 """The classes of every cluster, as the API server makes them."""
-_POLICIES = ("Never", "PreemptLowerPriority")
+_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def fill(priority_class: Object) -> None:
@@ -44,7 +44,7 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     name = new["metadata"].get("name", "")
     if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM:
         text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
-        found.append(forbidden("metadata.name", text))
+        found.append(forbidden("metadata.name", f"{text}. error: {name} is not a known system priority class"))
     elif value > HIGHEST_VALUE and name not in SYSTEM:
         text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
         found.append(forbidden("value", text))

@@ -9,6 +9,7 @@ Source: KEP-2896 (OpenAPI v3): `/openapi/v3` and `/openapi/v3/apis/GROUP/VERSION
 import asyncio
 import gzip
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,10 @@ class OpenApiPages:
         found = made.get(path)
         return await _of(request, found) if found else Answer(b"", 404, TEXT)
 
+    async def schemas(self) -> dict[str, Any]:
+        """The schemas of all documents by name."""
+        return await asyncio.to_thread(_schemas, await self._current())
+
     async def _current(self) -> Mapping[str, _Document]:
         async with self._lock:
             generation = self._generation()
@@ -81,6 +86,13 @@ def _make(documents: Mapping[str, Make], known: Mapping[str, _Document]) -> dict
 def _document(make: Make) -> _Document:
     body = json_text.encode(make())
     return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper(), make)
+
+
+def _schemas(documents: Mapping[str, _Document]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for document in documents.values():
+        found |= json.loads(gzip.decompress(document.packed)).get("components", {}).get("schemas", {})
+    return found
 
 
 async def _of(request: web.BaseRequest, document: _Document) -> Answer:

@@ -95,6 +95,7 @@ class Pages:
         self._upkeep = upkeep
         self._accounts = accounts
         self._documents: dict[tuple[str, ...], _Document] = {}
+        self._older_documents: dict[bool, tuple[int, bytes]] = {}
         self._generation = discovery.generation
 
     async def answer(self, request: web.BaseRequest, path: str, query: Query) -> Answer:
@@ -116,8 +117,7 @@ class Pages:
                     return await self._openapi_v2(request)
                 return await self._openapi.answer(request, parts[1:]) or answers.NOT_FOUND_PAGE
             case ".well-known" | "openid" if self._accounts is not None:
-                _check_get(request)
-                return issuer_pages.answer(self._accounts, path, request.host) or answers.NOT_FOUND_PAGE
+                return _read_only(request, issuer_pages.answer(self._accounts, path, request.host))
             case "podscaler" if parts[1:] == ["compact"]:
                 return await self._compacted(request)
             case "metrics" if not parts[1:]:
@@ -145,10 +145,10 @@ class Pages:
             case ["api", version]:
                 return await self._resource_list(request, "", version)
             case ["apis", group]:
-                if not found.versions(group):
+                if not group or not found.versions(group):
                     return answers.NOT_FOUND_PAGE
                 return await self._json(request, ("apis", group), lambda: found.group(group))
-            case ["apis", group, version]:
+            case ["apis", group, version] if group:
                 return await self._resource_list(request, group, version)
             case _:
                 return answers.NOT_FOUND_PAGE
@@ -188,10 +188,14 @@ class Pages:
         return await answers.of({"resourceVersion": str(await self._upkeep.compact())})
 
     async def _openapi_v2(self, request: web.BaseRequest) -> Answer:
-        if openapi_v2.PROTOBUF_TYPE in _accept(request):
-            body = await asyncio.to_thread(openapi_v2.protobuf_document, self._routes)
-            return Answer(body, 200, openapi_v2.ANSWER_TYPE)
-        return Answer(openapi_v2.json_document(self._routes))
+        takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
+        make = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
+        generation, kept = self._routes.generation, self._older_documents.get(takes_protobuf)
+        if kept is None or kept[0] != generation:
+            schemas = await self._openapi.schemas()
+            kept = generation, await asyncio.to_thread(make, self._routes, schemas)
+            self._older_documents[takes_protobuf] = kept
+        return Answer(kept[1], 200, openapi_v2.ANSWER_TYPE) if takes_protobuf else Answer(kept[1])
 
     def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
         generation = self._discovery.generation
@@ -224,6 +228,14 @@ async def _tagged(request: web.BaseRequest, document: _Document, form: negotiati
         # kubectl's cache takes the content type of a 304 for that of the answer it kept.
         return replace(answer, body=b"", status=304)
     return answer
+
+
+def _read_only(request: web.BaseRequest, found: Answer | None) -> Answer:
+    """The page, if there is one. Raises StatusError 405 for writing to it."""
+    if found is None:
+        return answers.NOT_FOUND_PAGE
+    _check_get(request)
+    return found
 
 
 def _check_get(request: web.BaseRequest) -> None:

@@ -19,7 +19,17 @@ from podscaler.controlplane.access import acting
 from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.patch import json_patch, merge, strategic, strategic_lists
-from podscaler.controlplane.server import applying, authors, bodies, names, queries, refusals, rendering, writes
+from podscaler.controlplane.server import (
+    applying,
+    authors,
+    bodies,
+    names,
+    owners,
+    queries,
+    refusals,
+    rendering,
+    writes,
+)
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind, Kinds
 from podscaler.controlplane.server.calls import Call, Plane
@@ -99,7 +109,8 @@ class Patching:
             decoded = kind.decoded(patched)
         except DecodeError as error:
             raise self._refused(patched, str(error)) from None
-        problems = (*self.patch.problems, *decoded.problems)
+        found = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
+        problems = (*self.patch.problems, *found)
         if problems and self.validation == "Strict":
             raise self._refused(patched, refusals.strict(problems))
         if self.validation == "Warn":
@@ -146,6 +157,7 @@ async def patch(plane: Plane, call: Call) -> Answer:
         obj, kind = patching.decoded(call.served.version.from_storage(stored))
         names.check_name(obj, path.name)
         names.settle_namespace(obj, path.namespace)
+        owners.merge_repeated(obj, call.warnings, is_patched=True)
         return writes.to_storage(_version(call, kind), obj)
 
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=authors.of(call, options))
@@ -169,6 +181,7 @@ async def _apply(plane: Plane, call: Call) -> Answer:
             _check_new(plane, call, obj)
         names.check_name(obj, path.name)
         names.settle_namespace(obj, path.namespace)
+        owners.merge_repeated(obj, call.warnings, is_patched=True)
         return writes.to_storage(version, obj)
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)

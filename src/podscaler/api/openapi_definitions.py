@@ -1,0 +1,48 @@
+"""The schemas of OpenAPI v3 as definitions of OpenAPI 2.0, which has fewer words.
+
+Called by the API server for `/openapi/v2`, from which `kubectl explain --output=plaintext-openapiv2` tells fields.
+
+Source: OpenAPI 2.0 (Schema Object); how upstream turns one into the other.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+_KEPT = ("description", "type", "format", "required", "enum")
+_EXTENSION = "x-"
+
+
+def definitions(schemas: Mapping[str, Json]) -> dict[str, Json]:
+    """The definitions by name, in its order; `schemas` are those of `components.schemas` of one or more documents."""
+    return {name: definition(schema) for name, schema in sorted(schemas.items())}
+
+
+def definition(schema: Json) -> Json:
+    """One schema: a reference has nothing beside it but its description, alternatives become text, no defaults."""
+    described = {"description": schema["description"]} if schema.get("description") else {}
+    target = _target(schema)
+    if target:
+        return {"$ref": f"#/definitions/{target}"} | described
+    found = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
+    if "oneOf" in schema and "type" not in schema:
+        found["type"] = "string"
+    return found | _parts(schema)
+
+
+def _target(schema: Json) -> str:
+    """The name of the schema that this one refers to, directly or as the only one of `allOf`; empty for none."""
+    held = schema.get("allOf") or [schema]
+    reference: str = held[0].get("$ref", "") if len(held) == 1 else ""
+    return reference.rpartition("/")[2]
+
+
+def _parts(schema: Json) -> Json:
+    found: Json = {}
+    if schema.get("properties"):
+        found["properties"] = {name: definition(each) for name, each in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            found[key] = definition(schema[key])
+    return found
