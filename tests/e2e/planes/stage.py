@@ -28,8 +28,8 @@ FLAGS = (
 )
 OUR_FLAGS = (
     "--other-controller=warn",  # tests write statuses too
-    "--leader-elect-lease-duration=4s",  # a controller that is killed is replaced after so long
-    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-lease-duration=60s",  # no machine stands still so long that a controller loses its lease
+    "--leader-elect-renew-deadline=40s",  # with what it did not write down yet
     "--leader-elect-retry-period=500ms",
 )
 OURS = (sys.executable, "-m", "podscaler", "controller", *OUR_FLAGS)
