@@ -110,13 +110,18 @@ class Strategy:
     stored_form: Callable[[Object], Object] = _same
     """For kinds that the schema does not know: a valid object as it is stored (may return its argument)."""
     allows_bare_finalizers: bool = False
-    """Whether a finalizer that is not the system's own may do without a domain (custom resources: with a warning)."""
+    """Whether a finalizer that is not the system's own may do without a domain (custom resources: with a warning).
+
+    So it is with kinds whose metadata upstream judges by the rules of every API and not by those of the core.
+    """
     warnings: Callable[[Object, Object | None], list[str]] = _no_warnings
     """What to tell the client of a create or update besides the answer."""
     allows_create_on_update: bool = False
     """Whether a PUT to an object that does not exist creates it (Lease, Event, Service, ...)."""
     orphans_by_default: bool = False
     """Whether dependents outlive the object when the client names no propagation policy (ReplicationController)."""
+    has_no_dependents: bool = False
+    """Whether nothing can depend on its objects, so that a propagation policy means nothing (Event)."""
     permanent_names: Mapping[str, str] = field(default_factory=dict)
     """Objects that cannot be deleted, by name, with what a client is told who tries."""
     orphaning_warning: str = ""

@@ -168,6 +168,8 @@ def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOption
 
 def _wanted_finalizer(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
     """What the client says, else what an earlier delete said, else the kind's default; empty for background."""
+    if resource.strategy.has_no_dependents:
+        return ""
     if options.orphan_dependents is not None:
         return ORPHAN if options.orphan_dependents else ""
     if options.propagation:

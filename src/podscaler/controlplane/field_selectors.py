@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
+_WITHOUT_NAMESPACE = frozenset({"Namespace", "Node"})
+_KINDS_THAT_NAME_THEMSELVES = frozenset({"Job"})
+"""Whose refusal of a field is worded in a way of their own."""
 
 
 class FieldSelectorError(ValueError):
@@ -32,19 +35,28 @@ def parse(text: str) -> tuple[Term, ...]:
     return tuple(term for term in terms if term.field or term.value)  # upstream takes `=` for everything
 
 
-def check_known(terms: tuple[Term, ...], selectable: Collection[str], *, is_custom: bool = False) -> None:
+def check_known(
+    terms: tuple[Term, ...], selectable: Collection[str], *, is_custom: bool = False, kind: str = ""
+) -> None:
     """Raise FieldSelectorError for the first field that is neither of metadata nor in `selectable`.
 
     Differs: upstream's sentence depends on whether the kind registered fields of its own, and so does ours.
     """
     for term in terms:
-        if term.field in METADATA_FIELDS or term.field in selectable:
+        if term.field in selectable or (term.field in METADATA_FIELDS and not _is_hidden(term.field, kind)):
             continue
+        if kind in _KINDS_THAT_NAME_THEMSELVES:
+            raise FieldSelectorError(f'field label "{term.field}" not supported for {kind}')
         if selectable or is_custom:
             raise FieldSelectorError(f"field label not supported: {term.field}")
         raise FieldSelectorError(
             f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
+
+
+def _is_hidden(name: str, kind: str) -> bool:
+    """Whether a kind that lists its own fields leaves out its namespace, having none."""
+    return name == "metadata.namespace" and kind in _WITHOUT_NAMESPACE
 
 
 def _split(text: str, separator: str) -> list[str]:

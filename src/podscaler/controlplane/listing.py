@@ -225,8 +225,11 @@ def _json_type(value: Any) -> str:
     """What Go calls a decoded JSON value that is not what was wanted."""
     if isinstance(value, bool):
         return "bool"
-    names = {dict: "object", list: "array", str: "string"}
-    return names.get(type(value), "number")
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    return "string" if isinstance(value, str) else "number"
 
 
 def _bad_token(why: str) -> StatusError:

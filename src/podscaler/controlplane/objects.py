@@ -105,7 +105,7 @@ class Objects:
             raise refusals.too_large_resource_version(wanted, self.revision)
         entry = self.find(resource, namespace, name)
         if entry is None:
-            raise refusals.not_found(self._writer.named(self._resources[resource]), name)
+            raise refusals.not_found(self._resources[resource], name)
         return entry
 
     def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Page:

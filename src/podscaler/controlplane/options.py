@@ -80,6 +80,7 @@ class DeleteOptions:
         orphan_dependents: the field of old clients, None where not sent.
         preconditions: what must hold of the stored object.
         dry_run: check and answer, store nothing.
+        forces_unreadable: an object that cannot be read is meant, and no other.
     """
 
     grace_period_s: int | None = None
@@ -87,6 +88,7 @@ class DeleteOptions:
     orphan_dependents: bool | None = None
     preconditions: Preconditions = field(default_factory=Preconditions)
     dry_run: bool = False
+    forces_unreadable: bool = False
 
 
 LATEST = ListOptions()

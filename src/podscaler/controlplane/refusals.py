@@ -6,7 +6,7 @@ Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), tests/conform
 
 from typing import Any
 
-from podscaler.api import field
+from podscaler.api import field, quoting
 from podscaler.api.field import FieldError
 from podscaler.api.resources import Object, Resource
 from podscaler.errors import Cause, StatusError
@@ -25,7 +25,7 @@ _STORED_UNDER = {
 
 def not_found(resource: Resource, name: str) -> StatusError:
     """404: there is no such object."""
-    message = f'{resource.key} "{name}" not found'
+    message = f"{resource.key} {quoting.quoted(name)} not found"
     return StatusError(message, code=404, reason="NotFound", details=_details(resource, name))
 
 
@@ -53,13 +53,20 @@ def conflict(resource: Resource, name: str, why: str = MODIFIED) -> StatusError:
 
 def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, found: str) -> StatusError:
     """409: a PUT for an object that has another uid. `key` is `namespace/name`."""
+    more = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return conflict(resource, name, _storage_error(resource, key, more))
+
+
+def readable(resource: Resource, key: str, name: str) -> StatusError:
+    """409: an unsafe delete, which is only for objects that cannot be read. `key` is `namespace/name`."""
+    more = "unsafe deletion is not allowed because the object is decodable from storage"
+    return conflict(resource, name, _storage_error(resource, key, more))
+
+
+def _storage_error(resource: Resource, key: str, more: str) -> str:
     own = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
-    path = f"/registry/{_STORED_UNDER.get(resource.key, own)}/{key}"
-    why = (
-        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    )
-    return conflict(resource, name, why)
+    path = f"/registry/{_STORED_UNDER.get(resource.key, own)}/{key.lstrip('/')}"
+    return f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {more}"
 
 
 def subresource_conflict(resource: Resource, part: str, name: str, why: str) -> StatusError:

@@ -53,7 +53,9 @@ def selection(resource: Resource, namespace: str, options: ListOptions) -> Selec
         labels = selectors.parse(options.label_selector)
         terms = field_selectors.parse(options.field_selector)
         if terms:
-            field_selectors.check_known(terms, selectable_fields(resource), is_custom=resource.is_custom)
+            field_selectors.check_known(
+                terms, selectable_fields(resource), is_custom=resource.is_custom, kind=resource.kind
+            )
     except (SelectorError, FieldSelectorError) as error:
         raise refusals.bad_request(str(error)) from error
     return Selection(resource, namespace, labels, terms)

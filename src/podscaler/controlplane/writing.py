@@ -75,7 +75,7 @@ class Writer:
         self.admissions: dict[str, list[Admission]] = {}
 
     def named(self, resource: Resource) -> Resource:
-        """The record that refusals name: of two faces of one kind, the one that stores it."""
+        """The record of two faces of one kind that stores it; what is wrong with an object is told in its name."""
         return self._resources.get(resource.storage_key, resource)
 
     def create(
@@ -91,7 +91,7 @@ class Writer:
         Without an author, the object says itself who manages its fields.
         """
         metadata = obj.setdefault("metadata", {})
-        if _is_version(metadata.get("resourceVersion") or ""):
+        if not transaction.is_dry and _is_version(metadata.get("resourceVersion") or ""):
             raise refusals.unnamed_failure("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
@@ -151,7 +151,7 @@ class Writer:
             sent = None
         if not options.subresource:
             self._admit(resource, new, old)
-        preparing.check_version(self.named(resource), new, stored)
+        preparing.check_version(resource, new, stored)
         self._set_type(resource, new)
         seen_by_managers = resource.strategy.seen_by_managers(new)
         preparing.complete_update(resource, new, old, options.subresource)
@@ -176,6 +176,8 @@ class Writer:
     def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
         """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
         stored = self._get(transaction, resource, key)
+        if options.forces_unreadable:
+            raise refusals.readable(resource, stored.key, stored.name)
         namespaces.check_delete(resource, stored.name)
         if stored.name in resource.strategy.permanent_names:
             why = resource.strategy.permanent_names[stored.name]
@@ -193,7 +195,7 @@ class Writer:
         namespace, _, name = key.rpartition("/")
         stored = transaction.find(resource.storage_key, namespace, name)
         if stored is None:
-            raise refusals.not_found(self.named(resource), name)
+            raise refusals.not_found(resource, name)
         return stored
 
     def _admit(self, resource: Resource, new: Object, old: Object | None) -> None:
@@ -215,7 +217,7 @@ class Writer:
         other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
         if other is not None:
             is_going = "deletionTimestamp" in other.decode()["metadata"]
-            raise refusals.already_exists(self.named(resource), metadata["name"], is_going=is_going)
+            raise refusals.already_exists(resource, metadata["name"], is_going=is_going)
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
         """Objects name the version in which they are stored, first of all their fields."""
@@ -236,7 +238,7 @@ class Writer:
             metadata["name"] = generated_names.generated_name(prefix, self._random)
             if transaction.find(resource.storage_key, namespace, metadata["name"]) is None:
                 return
-        raise refusals.no_unique_name(self.named(resource), metadata["name"])
+        raise refusals.no_unique_name(resource, metadata["name"])
 
     def _new_uid(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
@@ -247,7 +249,7 @@ class Writer:
         if wanted.uid and wanted.uid != stored.uid:
             raise refusals.uid_conflict(named, stored.key, stored.name, wanted=wanted.uid, found=stored.uid)
         if wanted.resource_version and wanted.resource_version != str(stored.revision):
-            raise refusals.conflict(named, stored.name)
+            raise refusals.conflict(resource, stored.name)
 
     def _refuse(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         if errors:

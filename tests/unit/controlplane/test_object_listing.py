@@ -235,8 +235,15 @@ async def test_options_that_make_no_sense(objects: Objects, options: ListOptions
     [
         pytest.param("zzz", "invalid character 'Ï' looking for beginning of value", id="no JSON"),
         pytest.param("!", "illegal base64 data at input byte 0", id="no base64"),
-        pytest.param(token(), 'server does not recognize this encoded version ""', id="no version"),
-        pytest.param(token(v="v0"), 'server does not recognize this encoded version "v0"', id="other version"),
+        pytest.param("e30=", "illegal base64 data at input byte 3", id="padded"),
+        pytest.param(
+            token(v="meta.k8s.io/v1", rv="5", start="b"),
+            "json: cannot unmarshal string into Go struct field continueToken.rv of type int64",
+            id="a version that is text",
+        ),
+        pytest.param(token(v="meta.k8s.io/v1", rv=5, start="../b"), "../b", id="a way out"),
+        pytest.param(token(), "server does not recognize this encoded version ", id="no version"),
+        pytest.param(token(v="v0"), "server does not recognize this encoded version v0", id="other version"),
         pytest.param(
             token(v="meta.k8s.io/v1", start="b\0"),
             "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",

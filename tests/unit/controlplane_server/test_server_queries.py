@@ -22,7 +22,8 @@ from podscaler.errors import StatusError
             ListOptions(resource_version="7", resource_version_match="Exact", send_initial_events=False),
             id="version",
         ),
-        pytest.param("limit=&limit=3", ListOptions(), id="an empty number is none, and the first value counts"),
+        pytest.param("limit=2&limit=3", ListOptions(limit=2), id="the first value counts"),
+        pytest.param("limit=2;x&continue=%zz", ListOptions(), id="what cannot be read is not there"),
         pytest.param("sendInitialEvents", ListOptions(send_initial_events=True), id="a flag without a value"),
     ],
 )

@@ -66,6 +66,10 @@ def _of_embedded(value: Object, path: str) -> list[FieldError]:
     for name in ("apiVersion", "kind"):
         if not value.get(name):
             found.append(required(f"{path}.{name}"))
+    api_version = value.get("apiVersion")
+    if isinstance(api_version, str) and api_version.count("/") > 1:
+        text = f"unexpected GroupVersion string: {api_version}"
+        found.append(invalid(f"{path}.apiVersion", api_version, text))
     kind = value.get("kind")
     if isinstance(kind, str) and kind:
         texts = names.dns_label_faults(kind.lower())

@@ -40,7 +40,9 @@ def _of_type(schema: Schema, wanted: str, path: str) -> list[FieldError]:
 
 
 def _of_set(items: Schema, path: str) -> list[FieldError]:
-    """Elements of a set are compared as a whole, so that they must be owned as a whole."""
+    """Elements of a set are compared as a whole, so that they must be owned as a whole, and there must be some."""
+    if items.get("nullable"):
+        return [forbidden(f"{path}.nullable", f"cannot be nullable when {_TYPE} is set")]
     kind = items.get("type")
     name = {"array": _TYPE, "object": "x-kubernetes-map-type"}.get(str(kind), "")
     if not name or items.get(name) == "atomic" or (kind == "array" and items.get(name) is None):

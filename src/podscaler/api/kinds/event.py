@@ -138,7 +138,13 @@ RESOURCE = Resource(
     versions=(Version("v1", "core/v1.Event", default=fill),),
     storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(allows_create_on_update=True, validate=event_validation.faults, is_checked_before_metadata=True),
+    strategy=Strategy(
+        allows_create_on_update=True,
+        validate=event_validation.faults,
+        is_checked_before_metadata=True,
+        allows_bare_finalizers=True,
+        has_no_dependents=True,
+    ),
     fields=_fields,
     printer=_PRINTER,
 )
@@ -151,7 +157,7 @@ NEW_FACE = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(allows_create_on_update=True, validate=event_validation.strict_faults),
+    strategy=Strategy(allows_create_on_update=True, validate=event_validation.strict_faults, has_no_dependents=True),
     fields=_new_fields,
     printer=_PRINTER,
     stored_as="events",

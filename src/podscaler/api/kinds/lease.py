@@ -51,6 +51,7 @@ RESOURCE = Resource(
         prepare_update=lambda new, _old: _drop_gated(new),
         validate=faults,
         allows_unconditional_update=False,
+        allows_bare_finalizers=True,
         allows_create_on_update=True,
     ),
     printer=Printer(

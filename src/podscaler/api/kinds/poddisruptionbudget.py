@@ -69,6 +69,7 @@ RESOURCE = Resource(
     has_status=True,
     strategy=Strategy(
         allows_unconditional_update=False,
+        allows_bare_finalizers=True,
         prepare_create=status_subresource.start_with(dict.fromkeys(_COUNTS, 0)),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,

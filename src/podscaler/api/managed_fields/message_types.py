@@ -31,7 +31,7 @@ _SCALARS: dict[str, Scalar] = {
 }
 _ZEROS: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
 _OWN_FORMS = {
-    schema.RAW_EXTENSION: types.FREE_OBJECT,
+    schema.RAW_EXTENSION: types.WHOLE_OBJECT,
     schema.FIELDS_V1: types.FREE_OBJECT,
     schema.JSON: types.DEDUCED,
     schema.SCHEMA_OR_ARRAY: types.DEDUCED,

@@ -108,6 +108,8 @@ DEDUCED = Type("untyped", ListType(_anything), MapType(_undeclared, _deduced))
 """Data without a schema: maps are walked through, lists are atomic."""
 FREE_OBJECT = map_of(_deduced)
 """An object whose members have no schema."""
+WHOLE_OBJECT = map_of(_deduced, atomic=True)
+"""An object that somebody owns as a whole."""
 
 
 def shape_of(kind: Type, value: Any) -> Type:

@@ -8,6 +8,7 @@ Source: upstream's RBAC authorizer and its refusals; tests/conformance/golden/er
 
 from dataclasses import dataclass
 
+from podscaler.api import quoting
 from podscaler.controlplane.access.policy_index import PolicyIndex, missing_role
 from podscaler.controlplane.access.policy_rules import Rule
 from podscaler.controlplane.access.users import MASTERS, User
@@ -104,7 +105,7 @@ def _resource_refusal(user: User, wanted: Attributes, reason: str) -> StatusErro
     full = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource
     subject = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
     if wanted.name:
-        subject += f' "{wanted.name}"'
+        subject += f" {quoting.quoted(wanted.name)}"
     scope = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
     text = (
         f'{subject} is forbidden: User "{user.name}" cannot {wanted.verb} resource "{full}" '

@@ -34,6 +34,13 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+def unfinished_path(path: str) -> Answer:
+    """The page for a path that says that something is watched, but not what."""
+    why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+    text = f'Internal Server Error: "{path}": {why}\n'
+    return Answer(text.encode(), 500, "text/plain; charset=utf-8")
+
+
 NOT_FOUND_PAGE = Answer(b"404 page not found\n", 404, TEXT, headers={"X-Content-Type-Options": "nosniff"})
 
 

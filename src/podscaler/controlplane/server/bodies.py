@@ -24,7 +24,9 @@ from podscaler.errors import StatusError
 
 LIMIT_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60.0
-_UNVERSIONED = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"})
+_UNVERSIONED = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"})
+_OLD_AND_NEW = "events/v1.Event"
+"""The newer face of events, whose internal type is that of the older."""
 SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
@@ -56,7 +58,7 @@ class Kind:
     @property
     def internal_name(self) -> str:
         """How upstream names the versionless type in texts: `autoscaling.Scale`."""
-        group = self.api_version.rpartition("/")[0]
+        group = "" if self.message == _OLD_AND_NEW else self.api_version.rpartition("/")[0]
         return f"{group.partition('.')[0] or 'core'}.{self.kind}"
 
 

@@ -3,6 +3,7 @@
 Called by `app`. Options come from the body or, where there is none, from the query.
 """
 
+from podscaler.api import field
 from podscaler.api.resources import Object
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.options import DeleteOptions
@@ -10,6 +11,7 @@ from podscaler.controlplane.server import answers, bodies, names, queries, rende
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.errors import StatusError
 
 OPTIONS = Kind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
 SHOWN_WHEN_GONE = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
@@ -25,6 +27,8 @@ async def delete(plane: Plane, call: Call) -> Answer:
     path = call.path
     names.check_in_path(path.name)
     options = await _options(plane, call)
+    if plane.objects.find(call.key, path.namespace, path.name) is not None:
+        _warn(call, options)
     done = await plane.objects.delete(call.key, path.namespace, path.name, options=options)
     if done.gone and call.key not in SHOWN_WHEN_GONE:
         return await answers.of(success(call, done.entry), call.form)
@@ -39,19 +43,31 @@ async def delete_collection(plane: Plane, call: Call) -> Answer:
     """
     options = await _options(plane, call)
     which = queries.list_options(call.query)
+    if options.forces_unreadable:
+        raise _no_force_on_collections()
     found = await plane.objects.delete_collection(call.key, call.path.namespace, which=which, options=options)
+    if found.entries:
+        _warn(call, options)
     return await rendering.page(plane, call, found)
 
 
 async def _options(plane: Plane, call: Call) -> DeleteOptions:
-    """The options; a client that says nothing about dependents is warned where that leaves them behind."""
     body = await bodies.read(call.request)
     given = bodies.decode_options(body, call.content_type, OPTIONS, plane.kinds) if body else {}
-    options = queries.delete_options(call.query, given)
+    return queries.delete_options(call.query, given)
+
+
+def _warn(call: Call, options: DeleteOptions) -> None:
+    """Warn a client that said nothing about dependents, where that leaves them behind."""
     warning = call.served.resource.strategy.orphaning_warning
     if warning and not options.propagation and options.orphan_dependents is None:
         call.warnings.append(warning)
-    return options
+
+
+def _no_force_on_collections() -> StatusError:
+    why = "is not allowed with DELETECOLLECTION, try again after removing the option"
+    fault = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, why)
+    return field.refusal(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[fault])
 
 
 def success(call: Call, entry: Entry) -> Object:

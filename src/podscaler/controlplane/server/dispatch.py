@@ -124,6 +124,8 @@ class Dispatcher:
         path, query = paths.split(request.raw_path)
         exchange.user = user = self._doors.identify(request, path)
         exchange.query = Query(query) if query else EMPTY
+        if paths.is_unfinished(path):
+            return answers.unfinished_path(path)
         target = paths.parse(path)
         if target is None:
             exchange.wanted = Attributes(request.method.lower(), path=path)
@@ -132,6 +134,8 @@ class Dispatcher:
         exchange.wanted = _attributes(request.method, target, exchange.query)
         exchange.version = target.version
         acting = self._admit(exchange, user, exchange.wanted)
+        if path.startswith("//"):
+            return answers.NOT_FOUND_PAGE
         return await self._to_resource(exchange, target, acting)
 
     def _admit(self, exchange: Exchange, user: User, wanted: Attributes) -> User:

@@ -105,8 +105,9 @@ def check_plain(accept: str) -> None:
 def refusal_form(accept: str) -> Form:
     """The form for a Status about a request whose own form could not be found: the first encoding of ours."""
     for clause in _clauses(accept):
-        is_table = clause.media_type == PROTOBUF and clause.parameters.get("as", "") not in {"", *_PROTOBUF_SHAPES}
-        if clause.media_type in _ENCODINGS and not is_table:
+        shape = clause.parameters.get("as", "")
+        is_turned = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
+        if clause.media_type in _ENCODINGS and not is_turned:
             return Form(_ENCODINGS[clause.media_type])
         if clause.media_type == "*/*":
             return PLAIN
@@ -161,7 +162,7 @@ def _clause(text: str) -> _Clause:
     for part in rest:
         name, _, value = part.partition("=")
         parameters[name.strip()] = value.strip().strip('"')
-    return _Clause(media_type.lower(), parameters, _quality(parameters.pop("q", "1")))
+    return _Clause(media_type, parameters, _quality(parameters.pop("q", "1")))
 
 
 def _quality(text: str) -> float:

@@ -52,6 +52,11 @@ def parse(path: str) -> ResourcePath | None:
     return None
 
 
+def is_unfinished(path: str) -> bool:
+    """Whether `path` is that of the old watches without saying what to watch, which upstream takes for a failure."""
+    return path.startswith("/api") and path.rstrip("/").endswith("/watch") and path.strip("/").count("/") in (2, 3)
+
+
 def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
     watches = parts[0] == "watch" and len(parts) > 1
     if watches:

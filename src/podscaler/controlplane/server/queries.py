@@ -22,6 +22,7 @@ from podscaler.errors import StatusError
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 PARAMETERS_MAX = 1000
+_FORCES = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
@@ -211,6 +212,7 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
         orphan_dependents=given.get("orphanDependents"),
         preconditions=Preconditions(preconditions.get("uid", ""), preconditions.get("resourceVersion", "")),
         dry_run=bool(given.get("dryRun")),
+        forces_unreadable=bool(given.get(_FORCES)),
     )
 
 
@@ -227,6 +229,7 @@ def _delete_query(query: Query) -> dict[str, Any]:
         "propagationPolicy": query.text("propagationPolicy"),
         "orphanDependents": query.flag("orphanDependents"),
         "dryRun": query.texts("dryRun"),
+        _FORCES: query.flag(_FORCES),
         "preconditions": {name: query.text(name) for name in ("uid", "resourceVersion")},
     }
 

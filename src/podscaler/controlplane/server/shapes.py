@@ -158,7 +158,10 @@ def check_list(served: Served, form: Form) -> None:
 
 
 def _go_package(served: Served) -> str:
-    return served.resource.group.partition(".")[0] or "core"
+    """The package of the internal type, which two faces of a kind share."""
+    resource = served.resource
+    group = resource.stored_as.partition(".")[2] if resource.stored_as else resource.group
+    return group.partition(".")[0] or "core"
 
 
 def include_object(text: str) -> IncludeObject:

@@ -210,6 +210,8 @@ class _Frames:
 
     def pieces(self, batch: Batch) -> list[bytes]:
         """The frames of a batch, joined into pieces to be written."""
+        if self._call.form.shape == "partial_list":
+            return []  # no event is a list, and upstream sends none then
         frames = [self._frame(notice) for notice in batch.notices]
         if len(frames) == 1 and not batch.initial_done:
             return frames

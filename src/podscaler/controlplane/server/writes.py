@@ -9,7 +9,7 @@ from podscaler.api.resources import Object, Version
 from podscaler.controlplane.access import acting
 from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.options import Preconditions, UpdateOptions
-from podscaler.controlplane.server import authors, bodies, names, queries, refusals, rendering
+from podscaler.controlplane.server import authors, bodies, names, owners, queries, refusals, rendering
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Received
 from podscaler.controlplane.server.calls import Call, Plane
@@ -26,6 +26,7 @@ async def create(plane: Plane, call: Call) -> Answer:
     options = queries.write_options(call.query, "CreateOptions")
     received = await receive(plane, call, options)
     names.settle_namespace(received.obj, call.path.namespace)
+    owners.merge_repeated(received.obj, call.warnings)
     stored = to_storage(call.served.version, received.obj)
     author = authors.of(call, options)
     entry = await plane.objects.create(call.key, stored, dry_run=options.dry_run, author=author)
@@ -44,6 +45,7 @@ async def replace(plane: Plane, call: Call) -> Answer:
     options = queries.write_options(call.query, "UpdateOptions")
     received = await receive(plane, call, options)
     names.settle_namespace(received.obj, path.namespace)
+    owners.merge_repeated(received.obj, call.warnings)
     names.check_name(received.obj, path.name)
     wanted = to_storage(call.served.version, received.obj)
     update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, authors.of(call, options))

@@ -121,7 +121,14 @@ def test_role_references(reference: Any, expected: list[str]) -> None:
 )
 def test_subjects(plural: str, subject: Any, expected: list[str]) -> None:
     """Subjects are users, groups and service accounts."""
-    assert faults(plural, roleRef=GOOD_REFERENCE, subjects=[subject]) == expected
+    reference = GOOD_REFERENCE | {"kind": "ClusterRole"}
+    assert faults(plural, roleRef=reference, subjects=[subject]) == expected
+
+
+def test_bindings_of_a_cluster_give_roles_of_a_cluster() -> None:
+    """A role of a namespace cannot be had everywhere."""
+    found = faults("clusterrolebindings", roleRef=GOOD_REFERENCE)
+    assert found == ['roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"']
 
 
 def test_defaults() -> None:
