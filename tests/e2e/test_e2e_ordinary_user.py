@@ -96,9 +96,9 @@ def test_a_low_port_is_served_higher_up(ordinary_up: Up) -> None:
 
     assert eventually(answer) == "OK!"
     if port != 80:
-        told = [message for name, reason, message in ordinary_up.events() if (name, reason) == ("web", "PortMoved")]
-        assert told
-        assert "20080" in told[0]
+        eventually(
+            lambda: [what for *which, what in ordinary_up.events() if which == ["web", "PortMoved"] and "20080" in what]
+        )
 
 
 def test_commands_and_names_without_privileges(ordinary_up: Up, kubectl_present: None) -> None:

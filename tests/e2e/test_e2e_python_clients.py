@@ -165,14 +165,20 @@ def test_a_watch_tells_every_change_in_order(api: client.ApiClient, namespace: s
         core.create_namespaced_config_map(namespace, {"metadata": {"name": f"c{number}"}, "data": {}})
     core.patch_namespaced_config_map("c0", namespace, {"data": {"a": "b"}})
     core.delete_namespaced_config_map("c1", namespace)
+    core.create_namespaced_config_map(namespace, {"metadata": {"name": "last"}})
     follow = watch.Watch()
-    seen = follow.stream(core.list_namespaced_config_map, namespace, resource_version=start, timeout_seconds=2)
-    assert [(event["type"], event["object"].metadata.name) for event in seen] == [
+    seen = []
+    for event in follow.stream(core.list_namespaced_config_map, namespace, resource_version=start, timeout_seconds=120):
+        seen.append((event["type"], event["object"].metadata.name))
+        if seen[-1][1] == "last":
+            follow.stop()
+    assert seen == [
         ("ADDED", "c0"),
         ("ADDED", "c1"),
         ("ADDED", "c2"),
         ("MODIFIED", "c0"),
         ("DELETED", "c1"),
+        ("ADDED", "last"),
     ]
 
 
@@ -246,8 +252,12 @@ def test_the_dynamic_client_reads_subresources_and_watches(untyped: dynamic.Dyna
         content_type="application/merge-patch+json",
     )
     assert scale.spec.replicas == 3
-    events = deployments.watch(namespace=namespace, timeout=1)
-    assert [(event["type"], event["object"].spec.replicas) for event in events] == [("ADDED", 3)]
+    watcher = watch.Watch()
+    seen = []
+    for event in deployments.watch(namespace=namespace, timeout=120, watcher=watcher):
+        seen.append((event["type"], event["object"].spec.replicas))
+        watcher.stop()
+    assert seen == [("ADDED", 3)]
 
 
 def test_the_dynamic_client_tells_conflicts(untyped: dynamic.DynamicClient, namespace: str) -> None:
@@ -283,14 +293,17 @@ class Candidate:
         self.leads = threading.Event()
         self._lock = LeaseLock("leader", namespace, name)
         settings = electionconfig.Config(
-            self._lock, 4, 3, 1, onstarted_leading=self.leads.set, onstopped_leading=lambda: None
+            self._lock, 14, 10, 1, onstarted_leading=self.leads.set, onstopped_leading=lambda: None
         )
         self._thread = threading.Thread(target=leaderelection.LeaderElection(settings).run, daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Fail to renew from now on, and be gone."""
+    def fail(self) -> None:
+        """Renew nothing from now on."""
         self._lock.update = lambda *_: False
+
+    def join(self) -> None:
+        """Be gone, as it has failed."""
         self._thread.join(WITHIN_S)
         disconnect(self._lock.api_instance.api_client)
 
@@ -303,10 +316,12 @@ def test_leaders_are_elected(api: client.ApiClient, namespace: str) -> None:
         assert first.leads.wait(WITHIN_S)
         second = Candidate(namespace, "second")
         assert holder(api, namespace) == "first"
-        first.stop()
+        first.fail()
         assert second.leads.wait(WITHIN_S)
         assert holder(api, namespace) == "second"
-        second.stop()
+        second.fail()
+        first.join()
+        second.join()
     finally:
         client.Configuration.set_default(None)
 
