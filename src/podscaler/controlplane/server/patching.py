@@ -18,7 +18,7 @@ from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.access import acting
 from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.options import UpdateOptions
-from podscaler.controlplane.patch import json_patch, merge, strategic, strategic_lists
+from podscaler.controlplane.patch import json_patch, merge, strategic, strategic_lists, strategic_rest
 from podscaler.controlplane.server import (
     applying,
     authors,
@@ -78,10 +78,10 @@ class Patch:
                 patched = strategic.merged(obj, self.document, MessageSchema(message))
         return patched
 
-    def shown(self, patched: Object) -> str:
-        """The value that refusals of the outcome show: what came out, or for strategic merge what went in."""
+    def shown(self, patched: Object, original: Object, message: str) -> str:
+        """The value that refusals of the outcome show: what came out, or for strategic merge what is left of it."""
         if self.type == "strategic":
-            return strategic_lists.go_text(self.document)
+            return strategic_lists.go_text(strategic_rest.rest(original, self.document, MessageSchema(message)))
         return json_text.shown(patched)
 
 
@@ -108,11 +108,11 @@ class Patching:
                 patched = restoring.restored(patched, self.expected.message)
             decoded = kind.decoded(patched)
         except DecodeError as error:
-            raise self._refused(patched, str(error)) from None
+            raise self._refused(patched, str(error), obj) from None
         found = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
         problems = (*self.patch.problems, *found)
         if problems and self.validation == "Strict":
-            raise self._refused(patched, refusals.strict(problems))
+            raise self._refused(patched, refusals.strict(problems), obj)
         if self.validation == "Warn":
             self.warnings.extend(bodies.shown(problems))
         return bodies.typed(decoded, kind), kind
@@ -132,8 +132,9 @@ class Patching:
             raise self._refused(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
         return found
 
-    def _refused(self, patched: Object, text: str) -> StatusError:
-        fault = fields.invalid("patch", self.patch.shown(patched), text)
+    def _refused(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
+        shown = self.patch.shown(patched, original or {}, self.expected.message)
+        fault = fields.invalid("patch", shown, text)
         return fields.refusal(group="", kind="", name="", errors=[fault])
 
 
