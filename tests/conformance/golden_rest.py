@@ -9,11 +9,12 @@ import http.client
 import json
 import random
 import re
+import socket
 import ssl
 import threading
 import time
 import urllib.parse
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -25,7 +26,7 @@ CAPTURE = re.compile(r"\$\{(\d+):([^}]*)\}")
 TOKENS = {"admin": ADMIN_TOKEN, "viewer": VIEWER_TOKEN, "invalid": "no-such-token", "none": ""}
 KEPT_HEADERS = ("Allow", "Retry-After")
 SETTLE_S = 0.25
-SERVED_TIMEOUT_S = 120.0
+PATIENCE_S = 120
 
 
 def new_ident() -> str:
@@ -85,7 +86,7 @@ class Replay:
         """Until the objects of a new definition can be listed."""
         served = next(version["name"] for version in spec["versions"] if version["served"])
         path = f"/apis/{spec['group']}/{served}/{spec['names']['plural']}"
-        deadline = time.monotonic() + SERVED_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while self._call({"method": "GET", "path": path}).status != 200 and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -110,7 +111,10 @@ class Replay:
                 self.matcher.match(wanted[name], got.get(name), f"({name})")
 
     def _watch(self, step: dict[str, Any], request: dict[str, Any]) -> None:
-        events, replies = self.watched(step, request)
+        wanted = len(step["response"].get("events") or []) if step.get("actions") else None
+        if wanted is not None:  # the captured seconds may be over on a busy machine before the actions are
+            request = request | {"query": request["query"] | {"timeoutSeconds": str(PATIENCE_S)}}
+        events, replies = self.watched(step, request, wanted=wanted)
         if not isinstance(events, Reply) and step["response"]["status"] != HTTPStatus.OK:
             raise Difference(f"(status): wanted {step['response']['status']}, got a stream")
         if isinstance(events, Reply):
@@ -122,17 +126,28 @@ class Replay:
         self.matcher.match(self._filled_back(step["response"]["events"]), list(told_events(events)), "(events)")
         self.bodies.append(events)
 
-    def watched(self, step: dict[str, Any], request: dict[str, Any]) -> tuple[list[Any] | Reply, list[Reply]]:
-        """The events of a watch, or its refusal, and the answers to the step's actions meanwhile."""
+    def watched(
+        self, step: dict[str, Any], request: dict[str, Any], *, wanted: int | None = None
+    ) -> tuple[list[Any] | Reply, list[Reply]]:
+        """The events of a watch, or its refusal, and the answers to the step's actions meanwhile.
+
+        Args:
+            step: whose actions are taken.
+            request: begins the watch.
+            wanted: leave it when so many have come, and what else comes in a moment; None: the server ends it.
+        """
         with closing(self._connect()) as connection, self._send(connection, request) as answer:
             if answer.status != 200:
                 return Reply(answer.status, answer.headers, _content(answer.headers, answer.read())), []
             events: list[Any] = []
-            reader = threading.Thread(target=lambda: events.extend(map(json.loads, answer)), daemon=True)
+            reader = threading.Thread(target=_read_events, args=(answer, events), daemon=True)
             reader.start()
             time.sleep(SETTLE_S)
             replies = [self._call(self._filled(action["request"])) for action in step.get("actions") or []]
-            reader.join(timeout=120)
+            if wanted is not None and connection.sock is not None:
+                _await_events(events, wanted)
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            reader.join(timeout=PATIENCE_S)
         return events, replies
 
     def _call(self, request: dict[str, Any]) -> Reply:
@@ -142,8 +157,8 @@ class Replay:
     def _connect(self) -> http.client.HTTPConnection:
         scheme, _, place = self.url.partition("://")
         if scheme == "http":
-            return http.client.HTTPConnection(place, timeout=120)
-        return http.client.HTTPSConnection(place, timeout=120, context=ssl._create_unverified_context())
+            return http.client.HTTPConnection(place, timeout=PATIENCE_S)
+        return http.client.HTTPSConnection(place, timeout=PATIENCE_S, context=ssl._create_unverified_context())
 
     def _send(self, connection: http.client.HTTPConnection, request: dict[str, Any]) -> http.client.HTTPResponse:
         query = urllib.parse.urlencode(list((request.get("query") or {}).items()))
@@ -179,6 +194,21 @@ class Replay:
         if isinstance(value, dict):
             return {self._filled_back(key): self._filled_back(item) for key, item in value.items()}
         return [self._filled_back(item) for item in value] if isinstance(value, list) else value
+
+
+def _read_events(answer: http.client.HTTPResponse, events: list[Any]) -> None:
+    """Take what comes until either side ends the watch."""
+    with suppress(OSError, ValueError, http.client.HTTPException):  # we have left it in the middle
+        for line in answer:
+            events.append(json.loads(line))
+
+
+def _await_events(events: list[Any], wanted: int) -> None:
+    """Return a moment after so many events are there, bookmarks left out: one too many would come then."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while len(list(told_events(list(events)))) < wanted and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    time.sleep(SETTLE_S)
 
 
 def projected(content: Any, project: Any) -> Any:
