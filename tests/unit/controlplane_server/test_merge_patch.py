@@ -34,3 +34,16 @@ def test_merge_leaves_its_arguments_alone() -> None:
     target, patch = {"a": {"b": 1}}, {"a": {"b": None, "c": 2}}
     merge.merged(target, patch)
     assert (target, patch) == ({"a": {"b": 1}}, {"a": {"b": None, "c": 2}})
+
+
+def test_merged_objects_are_in_the_order_of_names() -> None:
+    """A refusal quotes the outcome as upstream does: what was merged sorted, what was left alone as it was."""
+    target = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {"name": "x", "labels": {}},
+        "spec": {"b": 1},
+    }
+    merged = merge.merged(target, {"spec": {"a": 2}})
+    assert list(merged) == ["apiVersion", "kind", "metadata", "spec"]
+    assert (list(merged["metadata"]), list(merged["spec"])) == (["name", "labels"], ["a", "b"])

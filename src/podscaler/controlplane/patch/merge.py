@@ -9,6 +9,8 @@ from typing import Any
 def merged(target: Any, patch: Any) -> Any:
     """`target` as `patch` changes it; null removes a member, anything but an object replaces.
 
+    Objects that are merged have their members in the order of names, as refusals that quote them do upstream.
+
     Args:
         target: JSON-ready data; left as it is (the result may share its unchanged parts).
         patch: JSON-ready data.
@@ -21,4 +23,4 @@ def merged(target: Any, patch: Any) -> Any:
             result.pop(key, None)
         else:
             result[key] = merged(result.get(key), value)
-    return result
+    return dict(sorted(result.items()))
