@@ -15,6 +15,6 @@ class BudgetError(Exception):
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
-def no_such_overload(function: str = "") -> EvaluationError:
+def no_such_overload() -> EvaluationError:
     """The operator or function does not take values of these types."""
-    return EvaluationError(f"no such overload: {function}" if function else "no such overload")
+    return EvaluationError("no such overload")

@@ -46,25 +46,27 @@ def issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
     for match in _CLAUSE.finditer(pattern):
         if match.group(1):
             continue
-        fault = _fault(match.group(2), waiting, args, types_of)
+        fault = _fault(match.group(2), waiting, node, types_of)
         if fault is not None:
             yield fault
             return
     if (len(pattern) - len(pattern.rstrip("%"))) % 2:
-        yield Issue(args.offset, "unexpected end of string")
+        yield Issue(node.offset, "unexpected end of string")
     elif waiting:
         used = len(args.elements) - len(waiting)
         text = f"too many arguments supplied to string.format (expected {used}, got {len(args.elements)})"
-        yield Issue(args.offset, text)
+        yield Issue(node.offset, text)
 
 
-def _fault(clause: str, waiting: list[Node], args: ListLiteral, types_of: Mapping[int, Type]) -> Issue | None:
+def _fault(clause: str, waiting: list[Node], node: Call, types_of: Mapping[int, Type]) -> Issue | None:
     if not waiting:
-        return Issue(args.offset, f"index {len(args.elements)} out of range")
+        args = node.args[0]
+        count = len(args.elements) if isinstance(args, ListLiteral) else 0
+        return Issue(node.offset, f"index {count} out of range")
     taken = _TAKEN.get(clause.lower() if clause == "X" else clause)
     if taken is None:
         text = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
-        return Issue(args.offset, text)
+        return Issue(node.offset, text)
     arg = waiting.pop(0)
     given = types_of[id(arg)]
     if given.is_param or given.name in _ANYWHERE or given.name in taken[0]:

@@ -15,6 +15,7 @@ from podscaler.api.cel.faults import EvaluationError
 from podscaler.api.cel.values import Duration, Timestamp, TypeValue, kind
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PRECISION = 6
 _PRECISION_MAX = 1000
 _STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
@@ -91,7 +92,7 @@ def _decimal(value: Any) -> str:
 
 
 def _unbounded(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
 
 
 def _number(value: Any, clause: str) -> float:
@@ -104,15 +105,17 @@ def _number(value: Any, clause: str) -> float:
 
 def _fixed(value: Any, precision: int) -> str:
     number = _number(value, "fixed-point")
-    return f"{number:.{precision}f}" if math.isfinite(number) else _unbounded(number)
+    return f"{number:,.{precision}f}" if math.isfinite(number) else _unbounded(number)
 
 
 def _scientific(value: Any, precision: int) -> str:
+    """Upstream writes six digits here, whatever was asked for."""
+    del precision
     number = _number(value, "scientific")
     if not math.isfinite(number):
         return _unbounded(number)
-    mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
-    return f"{mantissa}e{exponent}"
+    mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
+    return f"{mantissa}×10{exponent.removeprefix('+').translate(_RAISED)}"
 
 
 def _binary(value: Any) -> str:

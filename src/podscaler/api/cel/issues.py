@@ -8,10 +8,12 @@ Source: cel-go's error display (documented behaviour): sorted by place, a line o
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+NOWHERE = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One fault; `offset` counts characters from the beginning of the expression."""
+    """One fault; `offset` counts characters from the beginning of the expression, and is NOWHERE for all of it."""
 
     offset: int
     text: str
@@ -29,12 +31,16 @@ def rendered(source: str, issues: Iterable[Issue]) -> str:
 
 
 def _place(source: str, offset: int) -> tuple[int, int]:
+    if offset == NOWHERE:
+        return NOWHERE, NOWHERE
     before = source[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1)
 
 
 def _shown(lines: list[str], place: tuple[int, int], text: str) -> str:
     line, column = place
+    if line == NOWHERE:
+        return f"ERROR: <input>:{line}:{column + 1}: {text}"
     shown = lines[line - 1].replace("\t", " ")
     dots = "".join("．" if _is_wide(character) else "." for character in shown[:column]).ljust(column, ".")
     caret = "＾" if column < len(shown) and _is_wide(shown[column]) else "^"

@@ -24,6 +24,8 @@ _SEMVER = re.compile(
     re.ASCII,
 )
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_AUTHORITY = re.compile(r"[^/]*//([^/?]*)")
+_NO_HOST = re.compile(r"[ #\\^`{|}]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})(.{0,2})")
 
 
@@ -46,12 +48,11 @@ def _is_valid(read: Callable[..., Any]) -> Function:
 
 
 def _whole(value: Quantity) -> int | None:
-    scaled = value.unscaled * 10**value.scale if value.scale >= 0 else _divided(value.unscaled, 10**-value.scale)
-    return scaled if scaled is not None and numbers.INT_MIN <= scaled <= numbers.INT_MAX else None
-
-
-def _divided(dividend: int, divisor: int) -> int | None:
-    return dividend // divisor if not dividend % divisor else None
+    """The number if it is held as a whole one; upstream holds `1.0` as tenths."""
+    if value.is_big or value.scale < 0:
+        return None
+    scaled = value.unscaled * 10**value.scale
+    return scaled if numbers.INT_MIN <= scaled <= numbers.INT_MAX else None
 
 
 def _as_integer(value: Quantity) -> int:
@@ -165,8 +166,12 @@ def _host_fault(text: str) -> str:
         _ = parts.port
     except ValueError:
         return f"invalid port {quoting.quoted(':' + text.rpartition(':')[2].partition('/')[0])} after host"
-    if " " in parts.netloc:
-        return 'invalid character " " in host name'
+    authority = _AUTHORITY.match(text)
+    odd = _NO_HOST.search(authority.group(1)) if authority else None
+    if odd is not None:
+        return f"invalid character {quoting.quoted(odd.group())} in host name"
+    if "%" in parts.netloc and not parts.netloc.startswith("["):
+        return f"invalid URL escape {quoting.quoted('%' + parts.netloc.partition('%')[2][:2])}"
     bad = _BAD_ESCAPE.search(parts.path)
     return f"invalid URL escape {quoting.quoted('%' + bad.group(1))}" if bad else ""
 
@@ -204,8 +209,8 @@ def _uri_faults(value: str) -> list[str]:
 
 
 def _of_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """A name of which more is to come may end with a dash."""
-    return lambda value: judge(f"{value[:-1]}a" if len(value) > 1 and value.endswith("-") else value)
+    """A name of which more is to come may end with a dash, whatever stands before it."""
+    return lambda value: judge(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
 
 
 FORMATS: dict[str, Callable[[str], list[str]]] = {

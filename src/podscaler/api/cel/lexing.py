@@ -32,20 +32,22 @@ class Token:
     value: Any = None
 
 
+_ESCAPED = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+_LONG = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\])*?{quote}" for quote in ("'{3}", '"{3}'))
+_SHORT = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\\n\r{quote}])*{quote}" for quote in "'\"")
+_NUMBER = r"\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?"
 _WORDS = re.compile(
-    r"""
-    (?P<space>[\t\n\f\r\ ]+|//[^\n]*)
-  | (?P<string>[bB]?[rR]?(?:'{3}(?:\\.|[^\\])*?'{3}|"{3}(?:\\.|[^\\])*?"{3}
-      |'(?:\\.|[^\\'\n\r])*'|"(?:\\.|[^\\"\n\r])*"))
-  | (?P<number>0x[0-9a-fA-F]+[uU]?|(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)|\d+[uU]?)
-  | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-  | (?P<quoted>`[A-Za-z0-9_.\-/\ ]+`)
-  | (?P<operator>==|!=|<=|>=|&&|\|\||[-+*/%!<>\[\]{}().,?:])
-    """,
-    re.VERBOSE | re.DOTALL,
+    r"(?P<space>[\t\n\f\r ]+|//[^\n]*)"
+    rf"|(?P<string>[bB]?(?:{_LONG}|{_SHORT}))"
+    rf"|(?P<number>{_NUMBER})"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)"
+    r"|(?P<operator>==|!=|<=|>=|&&|\|\||[-+*/%!<>\[\]{}().,?:])",
+    re.DOTALL,
 )
+_OPEN = re.compile(f"[\"'](?:{_ESCAPED}|[^\\\\\n\r\"'])*")
 _RAW = re.compile(
-    r"""[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*")""",
+    r"""(?P<string>[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*"))""",
     re.DOTALL,
 )
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -80,10 +82,10 @@ def tokens(source: str) -> tuple[list[Token], list[Issue]]:
 
 
 def _end_of_fault(source: str, offset: int) -> int:
-    """A text that does not end is wrong up to the end of its line; half an operator takes the next character along."""
-    if source[offset] in "'\"":
-        line_end = source.find("\n", offset)
-        return line_end if line_end > 0 else len(source)
+    """A text that does not end is wrong up to where it cannot go on, half an operator with what follows it."""
+    text = _OPEN.match(source, offset)
+    if text is not None:
+        return min(text.end() + (2 if source[text.end() : text.end() + 1] == "\\" else 0), len(source))
     return min(offset + (2 if source[offset] in "&|=" else 1), len(source))
 
 

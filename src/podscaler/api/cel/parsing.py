@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from podscaler.api.cel import lexing, macros
 from podscaler.api.cel.checking import KEYWORDS
-from podscaler.api.cel.issues import CompileError, Issue, rendered
+from podscaler.api.cel.issues import NOWHERE, CompileError, Issue, rendered
 from podscaler.api.cel.lexing import EOF, Token
 from podscaler.api.cel.syntax import Call, Entry, Ident, ListLiteral, Literal, MapLiteral, Node, Select
 
@@ -22,9 +22,9 @@ CHARACTERS_MAX = 100_000
 _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _SUMS = frozenset({"+", "-"})
 _PRODUCTS = frozenset({"*", "/", "%"})
-_BEGINNINGS = "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES"
 _BEGIN = frozenset({"[", "{", "(", ".", "-", "!", "LITERAL", "IDENT"})
-_ANY_BEGINNING = f"{{{_BEGINNINGS}, IDENTIFIER}}"
+_BRACKETS = ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?")
+_LITERALS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 
 
 class _SyntaxError(Exception):
@@ -35,7 +35,7 @@ def parsed(source: str) -> Node:
     """The tree of an expression. Raises CompileError."""
     if len(source) > CHARACTERS_MAX:
         size = f"size: {len(source)}, limit: {CHARACTERS_MAX}"
-        raise CompileError(rendered(source, [Issue(0, f"expression code point size exceeds limit: {size}")]))
+        raise CompileError(rendered(source, [Issue(NOWHERE, f"expression code point size exceeds limit: {size}")]))
     tokens, issues = lexing.tokens(source)
     parser = _Parser(tokens, issues)
     try:
@@ -67,8 +67,11 @@ class _Parser:
             raise self._fail(f"{head} input '{self.token.text}' expecting <EOF>")
         return tree
 
-    def expression(self) -> Node:
+    def expression(self, *instead: str) -> Node:
+        """An expression; `instead` is what else might have stood there, for the message."""
         self._enter()
+        if self.token.kind not in _BEGIN:
+            raise self._fail(self._no_beginning(instead))
         condition = self._any_of()
         if self.token.kind == "?":
             mark = self._take()
@@ -81,7 +84,7 @@ class _Parser:
     def _enter(self) -> None:
         self.depth += 1
         if self.depth > DEPTH_MAX:
-            self.issues.append(Issue(self.token.offset, "expression recursion limit exceeded: 250"))
+            self.issues.append(Issue(NOWHERE, "expression recursion limit exceeded: 250"))
             raise _SyntaxError
 
     def _any_of(self) -> Node:
@@ -124,7 +127,7 @@ class _Parser:
         """`node`, which stands on `below`: chains of operators and members are as deep as they are long."""
         self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
         if height > 2 * DEPTH_MAX:
-            self.issues.append(Issue(self.token.offset, "expression recursion limit exceeded: 250"))
+            self.issues.append(Issue(NOWHERE, "expression recursion limit exceeded: 250"))
             raise _SyntaxError
         return node
 
@@ -168,7 +171,7 @@ class _Parser:
     def _indexed(self, node: Node) -> Node:
         bracket = self._take()
         name = "_[?_]" if self._skip("?") else "_[_]"
-        index = self.expression()
+        index = self.expression(*(("?",) if name == "_[_]" else ()))
         self._expect("]")
         return Call(bracket.offset, name, (node, index))
 
@@ -185,7 +188,7 @@ class _Parser:
     def _items(self, end: str) -> list[Node]:
         found: list[Node] = []
         if not self._skip(end):
-            found.append(self.expression())
+            found.append(self.expression(end))
             while self._skip(","):
                 found.append(self.expression())
             self._expect(end)
@@ -209,12 +212,15 @@ class _Parser:
             return self._map("", token.offset)
         if token.kind in (".", "IDENT"):
             return self._name()
-        raise self._fail(self._no_beginning(token))
+        raise self._fail(self._no_beginning(()))
 
-    def _no_beginning(self, token: Token) -> str:
+    def _no_beginning(self, instead: tuple[str, ...]) -> str:
+        """ANTLR's sentence: it would leave a word out if the next one fitted."""
+        words = [f"'{word}'" for word in _BRACKETS if word in _BEGIN or word in instead]
         after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
-        head = "extraneous" if token.kind != EOF and after in _BEGIN else "mismatched"
-        return f"{head} input '{token.text}' expecting {_ANY_BEGINNING}"
+        is_extra = self.token.kind != EOF and (after in _BEGIN or after in instead)
+        head = "extraneous" if is_extra else "mismatched"
+        return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS}}}"
 
     def _name(self) -> Node:
         first = self.token
@@ -248,9 +254,10 @@ class _Parser:
         while self.token.kind != "]":
             if self._skip("?"):
                 optional.add(len(elements))
-            elements.append(self.expression())
+            elements.append(self.expression(*(() if elements else ("]", ",", "?"))))
             if not self._skip(","):
                 break
+        self._check_end("]")
         self._expect("]")
         return ListLiteral(bracket.offset, tuple(elements), frozenset(optional))
 
@@ -259,13 +266,12 @@ class _Parser:
         entries: list[Entry] = []
         while self.token.kind != "}":
             is_optional = self._skip("?")
-            key = self._field_name() if name else self.expression()
+            key = self._field_name() if name else self.expression(*(() if entries else ("}", ",", "?")))
             colon = self._expect(":")
             entries.append(Entry(colon.offset, key, self.expression(), is_optional))
             if not self._skip(","):
                 break
-        if self.token.kind not in ("}", ","):
-            raise self._fail(f"mismatched input '{self.token.text}' expecting {{'}}', ','}}")
+        self._check_end("}")
         self._expect("}")
         return MapLiteral(offset, tuple(entries), name)
 
@@ -284,12 +290,21 @@ class _Parser:
         self.position += 1
         return True
 
+    def _check_end(self, end: str) -> None:
+        if self.token.kind != end:
+            raise self._fail(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
+
     def _expect(self, kind: str) -> Token:
-        if self.token.kind == kind:
+        """The word wanted; ANTLR would leave one out or put one in if that helped, and says so."""
+        token = self.token
+        if token.kind == kind:
             return self._take()
-        if self.token.kind == EOF:
-            raise self._fail(f"missing '{kind}' at '<EOF>'")
-        raise self._fail(f"mismatched input '{self.token.text}' expecting '{kind}'")
+        after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
+        if after == kind:
+            raise self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
+        if token.kind in _BEGIN if kind == ":" else token.kind == EOF:
+            raise self._fail(f"missing '{kind}' at '{token.text}'")
+        raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")
 
     def _expect_name(self) -> Token:
         if self.token.kind == "IDENT":
@@ -297,9 +312,10 @@ class _Parser:
         raise self._fail(f"mismatched input '{self.token.text}' expecting IDENTIFIER")
 
     def _expect_member(self) -> Token:
-        if self.token.kind == EOF:
-            raise self._fail("no viable alternative at input '.'")
-        return self._expect_name()
+        if self.token.kind == "IDENT":
+            return self._take()
+        rest = "" if self.token.kind == EOF else self.token.text
+        raise self._fail(f"no viable alternative at input '.{rest}'")
 
     def _fail(self, text: str) -> _SyntaxError:
         self.issues.append(Issue(self.token.offset, f"Syntax error: {text}"))

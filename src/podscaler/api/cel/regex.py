@@ -19,11 +19,26 @@ from podscaler.api.cel.functions import table
 from podscaler.api.custom import linear_patterns, value_rules
 
 _WAYS_MAX = 5_000_000
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x7F",
+    "blank": r"\t ",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\n\v\f\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
 
 
 @charged
 def matches(budget: Budget, text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text. Raises EvaluationError for a pattern that is none."""
+    pattern = _with_classes(pattern)
     expression = _compiled(pattern)
     budget.spend(len(text) // 4)
     matcher = linear_patterns.matcher(pattern)
@@ -33,8 +48,14 @@ def matches(budget: Budget, text: str, pattern: str) -> bool:
     return expression.search(text) is not None
 
 
+def _with_classes(pattern: str) -> str:
+    """The pattern with the classes of POSIX spelled out, which Python does not know."""
+    return _CLASS.sub(lambda match: _CLASSES[match.group(1)], pattern) if "[:" in pattern else pattern
+
+
 def fault(pattern: str) -> str:
     """What is wrong with a pattern in upstream's words, empty if nothing is."""
+    pattern = _with_classes(pattern)
     if value_rules.compiled(pattern) is not None or value_rules.is_foreign(pattern):
         return ""
     return value_rules.pattern_fault(pattern)
@@ -60,7 +81,7 @@ def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
 
 
 def _for_finding(pattern: str, text: str) -> re.Pattern[str]:
-    expression = value_rules.compiled(pattern)
+    expression = value_rules.compiled(_with_classes(pattern))
     if expression is None:
         raise EvaluationError(f"Illegal regex: {value_rules.pattern_fault(pattern)}")
     _check_ways(expression, text)

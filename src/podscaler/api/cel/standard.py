@@ -106,7 +106,9 @@ def instant_text(value: Timestamp) -> str:
 
 def span_text(value: Duration) -> str:
     """Seconds, with a fraction where there is one."""
-    return numbers.double_text(value.span_ns / _SECOND_NS) + "s"
+    whole, rest_ns = divmod(abs(value.span_ns), _SECOND_NS)
+    fraction = f".{rest_ns:09}".rstrip("0") if rest_ns else ""
+    return f"{'-' if value.span_ns < 0 else ''}{whole}{fraction}s"
 
 
 def _to_timestamp(value: Any) -> Timestamp:

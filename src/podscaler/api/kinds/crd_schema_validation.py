@@ -58,7 +58,10 @@ def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldE
     defaults = _default_faults(parsed, path, is_root=True) if not found else []
     if defaults or not structural.has_rules(parsed):
         return found + defaults
-    return found + crd_rule_validation.expression_faults(parsed, path, [fault.field for fault in found])
+    fields = [fault.field for fault in found]
+    if not all(".x-kubernetes-validations[" in field for field in fields):
+        return found
+    return found + crd_rule_validation.expression_faults(parsed, path, fields)
 
 
 def unknown_formats(schema: Schema) -> list[str]:
