@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from own_ports import own_place
 from podscaler.controlplane.dns import messages, resolvers, server
 from podscaler.controlplane.dns.server import NameServer
 from podscaler.controlplane.dns.zone import Zone
@@ -80,11 +81,9 @@ async def test_answers_over_a_stream(port: int) -> None:
 
 async def test_resolver_that_is_not_there(zone: Zone) -> None:
     """Where no resolver answers, the client hears of a failure, not of a name that there is not."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
-        closed.bind(("127.0.0.1", 0))
-        nowhere = closed.getsockname()[1]
+    host, nowhere = own_place()
     sockets = server.open_sockets("127.0.0.1", 0)
-    running = asyncio.ensure_future(NameServer(zone, sockets, forward_to=("127.0.0.1",), forward_port=nowhere).run())
+    running = asyncio.ensure_future(NameServer(zone, sockets, forward_to=(host,), forward_port=nowhere).run())
     asked = messages.question_for("example.org", A, 5)
     answer = await resolvers.ask(asked, ("127.0.0.1",), port=sockets.datagrams.getsockname()[1])
     assert addresses(answer) == (messages.SERVER_FAILURE, [])

@@ -1,11 +1,18 @@
 """Loopback addresses of pods and services."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from podscaler.controlplane.runtime import addresses
 from podscaler.controlplane.runtime.addresses import AddressBlock, AddressesExhausted
+
+
+@pytest.fixture(autouse=True)
+def claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other processes of this machine claim is not in the way."""
+    monkeypatch.setattr(addresses, "CLAIMS", f"podscaler.dev/tests/{os.getpid()}")
 
 
 def test_pods_and_services_take_addresses_of_their_own_ranges() -> None:

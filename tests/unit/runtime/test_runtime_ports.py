@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from own_ports import own_place
 from podscaler.controlplane.pod_connections import SessionFailure
 from podscaler.controlplane.runtime.node_connections import NodeConnections
 
@@ -55,12 +56,9 @@ async def test_port_that_was_moved(port: int) -> None:
 
 async def test_what_cannot_be_reached() -> None:
     """A port that nobody listens on, and a pod without an address, are failures with the reason."""
-    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    with pytest.raises(SessionFailure, match=f"dial tcp4 127.0.0.1:{port}: connect: connection refused"):
-        await NODE.connect(pod(), port)
+    host, port = own_place()
+    with pytest.raises(SessionFailure, match=f"dial tcp4 {host}:{port}: connect: connection refused"):
+        await NODE.connect(pod(ip=host), port)
     with pytest.raises(SessionFailure, match="no address"):
         await NODE.connect(pod(ip=""), 80)
 

@@ -9,6 +9,7 @@ import struct
 import pytest
 import uvloop
 
+from own_ports import own_place
 from patience import WITHIN_S
 from podscaler.clock import SystemClock
 from podscaler.controlplane.services import connections, listening
@@ -97,9 +98,7 @@ def naming(name):
 
 async def dead_address():
     """An address on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind((HOST, 0))
-        return sock.getsockname()
+    return own_place()
 
 
 def test_bytes_go_both_ways(run):

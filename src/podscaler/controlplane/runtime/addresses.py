@@ -32,6 +32,9 @@ from podscaler.errors import UsageError
 BLOCK_NUMBERS: Final = range(2, 255)
 """The second octets that may be claimed; 127.0 and 127.1 hold what machines already use (127.0.0.53, 127.0.1.1)."""
 
+CLAIMS = "podscaler.dev/block"
+"""What a claim is called on this machine; tests have names of their own, as other `up`s may run meanwhile."""
+
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
 NODE_OFFSET: Final = 1
@@ -234,7 +237,7 @@ def _claim_socket(number: int) -> Claim | None:
     """Abstract names belong to the network namespace, as the addresses do."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        claim.bind(f"\0podscaler.dev/block/{number}")
+        claim.bind(f"\0{CLAIMS}/{number}")
     except OSError as error:
         claim.close()
         if error.errno == errno.EADDRINUSE:
@@ -244,7 +247,7 @@ def _claim_socket(number: int) -> Claim | None:
 
 
 def _claim_file(number: int) -> Claim | None:
-    path = Path(tempfile.gettempdir(), f"podscaler-block-{number}.lock")
+    path = Path(tempfile.gettempdir(), f"{CLAIMS.replace('/', '-')}-{number}.lock")
     with contextlib.suppress(PermissionError):
         claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")
         try:
