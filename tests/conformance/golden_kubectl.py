@@ -22,7 +22,7 @@ from golden_server import ADMIN_TOKEN
 MANIFESTS = Path(__file__).parent / "golden" / "manifests"
 PLURALS = {"Service": "services"}
 LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 class Metrics:

@@ -93,7 +93,9 @@ class Up:
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert "podscaler is up" in line, f"{line}\n{self.log.read_text()}"
+        if "podscaler is up" not in line:
+            self.kill()
+            pytest.fail(f"{line}\n{self.log.read_text()}")
         return self
 
     def kill(self) -> None:
