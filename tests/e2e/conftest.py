@@ -7,6 +7,14 @@ import pytest
 from up_process import KUBECTL, Up
 
 
+@pytest.fixture(scope="session", autouse=True)
+def discovery_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What kubectl keeps of servers is kept for this run: an earlier one may have had a server on the same port."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("KUBECACHEDIR", str(tmp_path_factory.mktemp("kube-cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """One running `up` for the tests of a module; each test uses names of its own."""
