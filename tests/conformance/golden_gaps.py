@@ -11,6 +11,9 @@ GAPS: dict[str, str] = {case: reason for reason, cases in _CASES.items() for cas
 KUBECTL_GAPS: dict[str, str] = {}
 """The reason by case of kubectl's transcripts."""
 
+TRANSCRIPT_GAPS: dict[str, str] = {}
+"""The reason by `FAMILY:CASE` of the project's own transcripts of kubectl."""
+
 _KINDS: dict[str, str] = {
     "upstream stores the labels of a Job and the phase of a claim, which it shows at once, with their first update": (
         "job-status pvc-status"
@@ -19,5 +22,13 @@ _KINDS: dict[str, str] = {
 }
 """Cases of the family `kinds` by reason."""
 
-RECORDED_GAPS: dict[str, str] = {f"kinds:{name}": reason for reason, names in _KINDS.items() for name in names.split()}
+_RULES: dict[str, str] = {
+    "rules:gap-cost": "what a rule may cost at most is not estimated when it is made, but bounded when it runs",
+    "rules:ratchet-gap-refused-warning": "a refused update does not warn of rules that were broken before",
+}
+"""Cases of the family `rules`."""
+
+RECORDED_GAPS: dict[str, str] = {
+    f"kinds:{name}": reason for reason, names in _KINDS.items() for name in names.split()
+} | _RULES
 """The reason by `FAMILY:CASE` of the project's own captures."""

@@ -8,10 +8,27 @@ Source: cel-go's validators of literals, which Kubernetes asks for.
 from collections.abc import Callable, Iterator
 
 from podscaler.api import duration, instants
-from podscaler.api.cel import format_literals, regex
+from podscaler.api.cel import format_literals, planning, regex
+from podscaler.api.cel.budget import Budget
+from podscaler.api.cel.faults import EvaluationError
 from podscaler.api.cel.issues import Issue
 from podscaler.api.cel.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
 from podscaler.api.cel.types import Type
+
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
+
+
+def constant_fault(tree: Node) -> str:
+    """What fails in converting a constant, empty if nothing does: upstream converts constants beforehand."""
+    for node in _walked(tree):
+        is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS
+        if is_conversion and isinstance(node, Call) and all(isinstance(arg, Literal) for arg in node.args):
+            try:
+                planning.planned(node)(planning.Scope({}, Budget()))
+            except EvaluationError as error:
+                return str(error)
+    return ""
+
 
 Elements = list[tuple[Node, int, Node, Type]]
 """The parts of list and map literals with their types, as the checker found them."""

@@ -26,12 +26,14 @@ class Program:
         result: the type of what it returns.
         uses: the variables that it names.
         step: what evaluates it.
+        fault: why it would never have a value, empty if it may.
     """
 
     source: str
     result: Type
     uses: frozenset[str]
     step: planning.Step
+    fault: str = ""
 
     def run(self, values: Mapping[str, Any], budget: Budget) -> Any:
         """The value of the expression. Raises EvaluationError, and BudgetError when the budget is used up."""
@@ -46,4 +48,5 @@ def compiled(source: str, variables: Mapping[str, Type]) -> Program:
     issues = checker.issues or literals.issues(tree, checker.elements)
     if issues:
         raise CompileError(rendered(source, issues))
-    return Program(source, result, frozenset(checker.used & variables.keys()), planning.planned(tree))
+    used = frozenset(checker.used & variables.keys())
+    return Program(source, result, used, planning.planned(tree), literals.constant_fault(tree))
