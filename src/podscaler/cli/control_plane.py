@@ -30,6 +30,7 @@ from podscaler.controlplane.access import (
     audit_log,
     bootstrap,
     certificates,
+    front_proxy,
     kubeconfig,
     secret_files,
     signing_key,
@@ -39,8 +40,10 @@ from podscaler.controlplane.access import (
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.audit_log import AuditLog
 from podscaler.controlplane.access.certificates import Certificates, ClientPair
+from podscaler.controlplane.access.front_proxy import FrontProxy
 from podscaler.controlplane.access.signing_key import SigningKey
 from podscaler.controlplane.access.users import ADMIN, User, account_groups, account_name
+from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.cluster import kubernetes_service, manager
 from podscaler.controlplane.cluster.manager import ClusterFacts, Controllers
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
@@ -125,6 +128,7 @@ class _Access:
     users: dict[str, User]
     key: SigningKey
     autoscaler: ClientPair
+    front_proxy: FrontProxy
 
 
 class ControlPlane:
@@ -190,7 +194,10 @@ class ControlPlane:
         machine = None if self._settings.api_only else self._make_machine(kubelet, block, accounts, kinds)
         found = machine.neighbours if machine is not None else NOBODY
         audit = await self._open_audit()
-        server = self._make_server(objects, access, accounts, replace(found, audit_log=audit))
+        aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
+        self._exit.push_async_callback(aggregation.close)
+        neighbours = replace(found, audit_log=audit, aggregation=aggregation)
+        server = self._make_server(objects, access, accounts, neighbours)
         server.custom_kinds.listen(kinds.notice)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
@@ -199,7 +206,13 @@ class ControlPlane:
 
         authority = access.certificates.authority_pem.decode()
         facts = ClusterFacts(
-            kinds, cluster_ips, authority, (HOST, port), server.group_versions, accounts.issue_for_secret
+            kinds,
+            cluster_ips,
+            authority,
+            (HOST, port),
+            group_versions=server.group_versions,
+            issue_for_secret=accounts.issue_for_secret,
+            front_authority=access.front_proxy.authority_pem.decode(),
         )
         controllers = Controllers(
             registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers
@@ -210,6 +223,7 @@ class ControlPlane:
         for name, part in (machine.parts if machine is not None else {}).items():
             self._begin(name, part)
         self._begin("controllers", controllers.run)
+        self._begin("aggregation", aggregation.run)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
 
@@ -286,7 +300,8 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     name = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
     autoscaler = certificates.new_client(data_dir / "certificates", name, groups, now_ns=now_ns)
     port = _read_port(data_dir / "port")
-    return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler)
+    proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
+    return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler, proxy)
 
 
 def _read_port(path: Path) -> int:

@@ -71,7 +71,7 @@ async def test_what_is_deleted_comes_back_with_the_next_start(registry: LocalReg
         pytest.param({"version": "1"}, "spec.version: Invalid value", id="a version that is no label"),
         pytest.param({"groupPriorityMinimum": 0}, "must be positive and less than 20000", id="no priority"),
         pytest.param({"versionPriority": 1001}, "must be positive and less than 1000", id="too much priority"),
-        pytest.param({"service": {"name": "s", "namespace": "n"}}, "hands nothing on to a Service", id="a Service"),
+        pytest.param({"service": {"name": "s"}}, "spec.service.namespace: Required value", id="no namespace"),
         pytest.param({"caBundle": "MQ=="}, "may not have a caBundle", id="certificates"),
         pytest.param({"insecureSkipTLSVerify": True}, "may not have insecureSkipTLSVerify", id="no verification"),
     ],

@@ -1,21 +1,23 @@
-"""The record of APIService (apiregistration.k8s.io/v1): who serves which group and version; here, always this server.
+"""The record of APIService (apiregistration.k8s.io/v1): who serves which group and version.
 
-The API server keeps one for each group and version that it serves (`podscaler.controlplane.cluster.apiservices`).
+The API server keeps one for each group and version of its own (`podscaler.controlplane.cluster.apiservices`); requests
+for those that name a Service are handed on (`podscaler.controlplane.aggregation`).
 
-Source: upstream's kube-aggregator: defaults, validation, the Table. Differs: an APIService of a Service is refused,
-since nothing is handed on to other API servers here.
+Source: upstream's kube-aggregator: defaults, validation, the Table.
 """
 
+import base64
 from typing import Any
 
 from podscaler.api import names, printing
-from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.field import FieldError, invalid, not_supported, required
 from podscaler.api.kinds import status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 GROUP_PRIORITY_MAX = 20_000
 VERSION_PRIORITY_MAX = 1000
 SERVICE_PORT = 443
+PORT_MAX = 65_535
 _STATUSES = ("False", "True", "Unknown")
 
 
@@ -29,7 +31,7 @@ def fill(service: Object) -> None:
 def prepare(new: Object) -> None:
     """A new one has no status but that of what is served by this server itself, which is there at once."""
     new.pop("status", None)
-    if "service" not in (new.get("spec") or {}):
+    if (new.get("spec") or {}).get("service") is None:
         new["status"] = {"conditions": [_available(new)]}
 
 
@@ -70,11 +72,25 @@ def _priority_faults(spec: Object) -> list[FieldError]:
 
 
 def _service_faults(spec: Object) -> list[FieldError]:
-    if spec.get("service") is not None:
-        return [forbidden("spec.service", "this server serves all its APIs itself and hands nothing on to a Service")]
+    reference = spec.get("service")
+    if reference is None:
+        return _local_faults(spec)
+    found = [required(f"spec.service.{part}", "") for part in ("namespace", "name") if not reference.get(part)]
+    port = reference.get("port", SERVICE_PORT)
+    if not 0 < port <= PORT_MAX:
+        text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
+        found.append(invalid("spec.service.port", port, text))
+    if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+        text = "may not be true if caBundle is present"
+        found.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+    return found
+
+
+def _local_faults(spec: Object) -> list[FieldError]:
     found = []
     if spec.get("caBundle"):
-        found.append(invalid("spec.caBundle", spec["caBundle"], "local APIServices may not have a caBundle"))
+        size_bytes = len(base64.b64decode(spec["caBundle"]))
+        found.append(invalid("spec.caBundle", f"{size_bytes} bytes", "local APIServices may not have a caBundle"))
     if spec.get("insecureSkipTLSVerify"):
         text = "local APIServices may not have insecureSkipTLSVerify"
         found.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
@@ -94,10 +110,15 @@ def status_faults(new: Object, old: Object | None) -> list[FieldError]:
 def _row(service: Object, now_ns: int) -> list[Any]:
     return [
         service["metadata"].get("name", ""),
-        "Local",
+        _server(service),
         _availability(service),
         printing.created_age(service, now_ns),
     ]
+
+
+def _server(service: Object) -> str:
+    reference = (service.get("spec") or {}).get("service")
+    return "Local" if reference is None else f"{reference.get('namespace', '')}/{reference.get('name', '')}"
 
 
 def _availability(service: Object) -> str:

@@ -133,6 +133,16 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     return ClientPair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
 
 
+def authority_of(folder: Path, *, now_ns: int) -> bytes:
+    """The certificate (PEM) of the authority in `folder`, which is made where there is none.
+
+    Raises:
+        UsageError: the file cannot be read or written, or holds something else.
+    """
+    authority = _ensure_authority(folder / "ca.pem", datetime.fromtimestamp(now_ns // NANOSECONDS, UTC))
+    return authority.certificate.public_bytes(serialization.Encoding.PEM)
+
+
 def _ensure_authority(path: Path, now: datetime) -> _Pair:
     found = _load(path)
     if found is not None:

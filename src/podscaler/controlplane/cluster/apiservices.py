@@ -2,6 +2,7 @@
 
 `manager.Controllers` runs it in a `loop.ControlLoop`; keys are names of APIServices (`v2.autoscaling`). Those of
 built-in groups are made when the server starts, and left alone then; those of custom resources come and go with them.
+An adapter may take the place of metrics that are measured here: its APIService stays, and ours comes back after it.
 
 Source: upstream's registration of its own APIs and of custom resources' (labels, priorities).
 """
@@ -39,11 +40,13 @@ class ApiServices:
         self._registry = registry
         self._built_in = {_name(each): each for each in built_in if each[0] != OWN_GROUP}
         self._to_start = dict(self._built_in)
+        self._replaceable = {key for key, each in self._built_in.items() if each[0] in group_priorities.OTHER_GROUPS}
         self._has_definitions = has_definitions
 
     def watches(self) -> Sequence[Watched[str]]:
-        """Definitions of custom resources."""
-        return [Watched(DEFINITIONS, _of_definition)] if self._has_definitions else []
+        """Definitions of custom resources, and APIServices that may have been replaced."""
+        own = [Watched(RESOURCE, self._of_replaced)]
+        return [Watched(DEFINITIONS, _of_definition), *own] if self._has_definitions else own
 
     def prime(self) -> Iterable[str]:
         """All that is served, and all that was."""
@@ -52,9 +55,11 @@ class ApiServices:
     async def sync(self, key: str) -> float | None:
         """Register, mend or remove one."""
         found = self._registry.find(RESOURCE, "", key)
+        if found is not None and key in self._replaceable and "service" in found["spec"]:
+            return None
         wanted = self._wanted(key)
         if wanted is None:
-            if found is not None and MANAGED in found["metadata"].get("labels", {}) and key not in self._built_in:
+            if found is not None and key not in self._built_in and _is_ours(found):
                 await self._registry.delete(RESOURCE, "", key, uid=found["metadata"]["uid"])
         elif found is None:
             await self._registry.create(RESOURCE, wanted)
@@ -68,8 +73,8 @@ class ApiServices:
 
     def _wanted(self, key: str) -> Object | None:
         """What to register now, None for nothing."""
-        if key in self._to_start:
-            served = self._to_start[key]
+        if key in self._to_start or key in self._replaceable:
+            served = self._built_in[key]
             return _service(served, ON_START)
         custom = self._custom().get(key)
         if custom is None or key in self._built_in:
@@ -80,8 +85,16 @@ class ApiServices:
         definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
         return {_name(each): each for definition in definitions for each in _served(definition)}
 
+    def _of_replaced(self, change: Change) -> Iterable[str]:
+        name = change.object["metadata"]["name"]
+        return [name] if name in self._replaceable and change.type == "DELETED" else []
+
     def _registered(self) -> Sequence[Object]:
         return self._registry.list(RESOURCE)
+
+
+def _is_ours(service: Object) -> bool:
+    return MANAGED in service["metadata"].get("labels", {}) and "service" not in service["spec"]
 
 
 def _name(served: GroupVersion) -> str:

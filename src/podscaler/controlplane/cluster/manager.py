@@ -17,6 +17,7 @@ from podscaler.controlplane.access.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.access.token_secrets import IssueForSecret, TokenSecrets
 from podscaler.controlplane.cluster import apiservices
 from podscaler.controlplane.cluster.apiservices import ApiServices, GroupVersion
+from podscaler.controlplane.cluster.extension_authentication import ExtensionAuthentication
 from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
 from podscaler.controlplane.cluster.namespace_defaults import NamespaceDefaults
 from podscaler.controlplane.gc.claim_protection import ClaimProtection
@@ -42,6 +43,7 @@ from podscaler.controlplane.workloads.statefulset import StatefulSets
 ALL = frozenset(
     {
         "apiservice-registration",
+        "cluster-authentication-trust",
         "clusterrole-aggregation-controller",
         "daemonset-controller",
         "deployment-controller",
@@ -77,6 +79,7 @@ WORKLOADS = frozenset(
 API_SERVER = frozenset(
     {
         "apiservice-registration",
+        "cluster-authentication-trust",
         "clusterrole-aggregation-controller",
         "event-expiry",
         "kubernetes-service-controller",
@@ -104,6 +107,7 @@ class ClusterFacts:
         ca_certificate: PEM text of the API server's CA.
         server: IP address and port of the API server.
         group_versions: what the API server serves, apart from custom resources.
+        front_authority: PEM text of the authority that vouches for the API server to others, None where nobody does.
         issue_for_secret: makes the tokens that Secrets keep, None where service accounts have none.
     """
 
@@ -113,6 +117,7 @@ class ClusterFacts:
     server: Address
     group_versions: tuple[GroupVersion, ...] = ()
     issue_for_secret: IssueForSecret | None = None
+    front_authority: str | None = None
 
 
 class Controllers:
@@ -164,7 +169,15 @@ class Controllers:
             "persistentvolumeclaim-protection-controller": lambda: ClaimProtection(registry),
             "pod-garbage-collector": lambda: FinishedPods(registry),
             **self._token_makers(),
+            **self._trust_tellers(),
         }
+
+    def _trust_tellers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+        client, front = self._facts.ca_certificate, self._facts.front_authority
+        if front is None:
+            return {}
+        make = partial(ExtensionAuthentication, self._registry, client_authority=client, front_authority=front)
+        return {ExtensionAuthentication.name: make}
 
     def _token_makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
         issue, authority = self._facts.issue_for_secret, self._facts.ca_certificate

@@ -24,6 +24,7 @@ from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.audit_log import AuditLog
 from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
+from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.custom_kinds import CustomKinds
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
@@ -81,6 +82,7 @@ class Neighbours:
         accounts: tokens of service accounts; the authenticator knows them too.
         anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
         audit_log: where requests are accounted for.
+        aggregation: who else serves groups and versions.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class Neighbours:
     accounts: AccountTokens | None = None
     anonymous_health: bool = False
     audit_log: AuditLog | None = None
+    aggregation: Aggregation | None = None
 
 
 NOBODY = Neighbours()
@@ -120,7 +123,7 @@ class ApiServer:
     ) -> None:
         records = tuple(resources)
         routes = Routes(records)
-        discovery = Discovery(routes, REVIEWS, neighbours.metrics)
+        discovery = Discovery(routes, REVIEWS, neighbours.metrics, neighbours.aggregation)
         authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
         plane = Plane(
             objects,
@@ -134,9 +137,10 @@ class ApiServer:
             metrics=neighbours.metrics,
             accounts=neighbours.accounts,
             authorizer=authorizer,
+            aggregation=neighbours.aggregation,
         )
         documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes, neighbours.metrics)
-        openapi_pages = OpenApiPages(documents, lambda: routes.generation)
+        openapi_pages = OpenApiPages(documents, lambda: routes.generation, neighbours.aggregation)
         self._metrics = RequestMetrics(routes.serves, objects.counts)
         pages = Pages(
             routes,

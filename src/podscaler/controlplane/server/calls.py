@@ -12,6 +12,7 @@ from podscaler.api.resources import Object, Strategy
 from podscaler.clock import Clock
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.rules import Authorizer
+from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
@@ -41,6 +42,7 @@ class Plane:
         connections: where such sessions lead, None where no pods run.
         metrics: who answers for custom and external metrics, None where nobody does.
         accounts: makes tokens of service accounts, None where there are none.
+        aggregation: who else serves what, None where nobody can.
         authorizer: says who may do what besides the request itself, None where everybody may do everything.
     """
 
@@ -55,6 +57,12 @@ class Plane:
     metrics: MetricApis | None = None
     accounts: AccountTokens | None = None
     authorizer: Authorizer | None = None
+    aggregation: Aggregation | None = None
+
+    def metrics_of(self, group: str) -> MetricApis | None:
+        """Who answers for metrics of a group here: nobody, where another server serves that group."""
+        is_elsewhere = self.aggregation is not None and self.aggregation.remotes.has_group(group)
+        return None if is_elsewhere else self.metrics
 
 
 @dataclass(frozen=True, slots=True)

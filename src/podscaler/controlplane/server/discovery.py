@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podscaler.api import group_priorities
+from podscaler.api.custom.version_order import sort_key
+from podscaler.controlplane.aggregation.layer import Aggregation
+from podscaler.controlplane.aggregation.versions import RemoteVersions
 from podscaler.controlplane.registry import MetricApis
 from podscaler.controlplane.server import metric_apis
 from podscaler.controlplane.server.listed import Listed
@@ -23,37 +26,71 @@ Document = dict[str, Any]
 
 
 class Discovery:
-    """The documents for what `routes`, `reviews` and the metrics APIs serve."""
+    """The documents for what `routes`, `reviews`, the metrics APIs and other servers serve.
 
-    def __init__(self, routes: Routes, reviews: Sequence[Review], metrics: MetricApis | None = None) -> None:
+    A metrics API of our own is not served as long as another server serves a version of its group.
+    """
+
+    def __init__(
+        self,
+        routes: Routes,
+        reviews: Sequence[Review],
+        metrics: MetricApis | None = None,
+        aggregation: Aggregation | None = None,
+    ) -> None:
         self._routes = routes
         self._reviews = reviews
         self._metrics = metrics
         self._metric_groups = metrics.versions if metrics is not None else {}
+        self._aggregation = aggregation
+        self._remotes = aggregation.remotes if aggregation is not None else RemoteVersions()
 
     @property
-    def generation(self) -> tuple[int, int]:
+    def generation(self) -> tuple[int, ...]:
         """Differs whenever the documents do."""
-        return self._routes.generation, self._metrics.generation if self._metrics is not None else 0
+        metrics = self._metrics.generation if self._metrics is not None else 0
+        return self._routes.generation, metrics, *(self._aggregation.generation if self._aggregation else ())
 
     @property
     def groups(self) -> list[str]:
         """The groups, without the core group, in the order of preference."""
-        reviewed = (review.group for review in self._reviews)
-        found = {*self._routes.groups, *reviewed, *self._metric_groups}
-        return sorted(found, key=lambda group: (-group_priorities.of_version(group, "").group, group))
+        metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
+        remote = self._remotes.groups
+        found = {*self._own_groups, *metric_groups, *remote} - {""}
+        return sorted(
+            found, key=lambda group: (-remote.get(group, group_priorities.of_version(group, "").group), group)
+        )
+
+    @property
+    def _own_groups(self) -> set[str]:
+        return {*self._routes.groups, *(review.group for review in self._reviews)}
 
     @property
     def group_versions(self) -> tuple[tuple[str, str], ...]:
-        """Group and version of all that is served, the core group first."""
-        return tuple((group, version) for group in ("", *self.groups) for version in self.versions(group))
+        """Group and version of all that this server has, apart from metrics that are stated, the core group first."""
+        return tuple(
+            (group, version) for group in ("", *sorted(self._own_groups)) for version in self._own_versions(group)
+        )
 
     def versions(self, group: str) -> list[str]:
         """The versions of a group, preferred first; empty for a group that is not served."""
-        found = self._routes.versions(group) + list(self._metric_groups.get(group, ()))
+        remotes = self._remotes.of_group(group)
+        if not remotes:
+            return self._own_versions(group) + list(self._metric_groups.get(group, ()))
+        priorities = {own: group_priorities.of_version(group, own).version for own in self._own_versions(group)}
+        priorities |= {remote.version: remote.version_priority for remote in remotes}
+        return sorted(priorities, key=lambda version: (-priorities[version], sort_key(version)))
+
+    def _own_versions(self, group: str) -> list[str]:
+        found = self._routes.versions(group)
         if any(review.group == group for review in self._reviews) and "v1" not in found:
             found.append("v1")
         return found
+
+    def is_own(self, group: str) -> bool:
+        """Whether this server itself serves anything in the group."""
+        has_metrics = group in self._metric_groups and not self._remotes.has_group(group)
+        return has_metrics or bool(self._own_versions(group))
 
     def core_versions(self) -> Document:
         """The answer of `/api`."""
@@ -93,15 +130,17 @@ class Discovery:
         }
 
     def _aggregated_group(self, group: str) -> Document:
-        versions = [
-            {
-                "version": version,
-                "resources": [_aggregated_entry(listed) for listed in self._listed(group, version)],
-                "freshness": "Current",
-            }
-            for version in self.versions(group)
-        ]
+        versions = [self._aggregated_version(group, version) for version in self.versions(group)]
         return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+    def _aggregated_version(self, group: str, version: str) -> Document:
+        remote = self._remotes.find(group, version)
+        if remote is None or self._aggregation is None:
+            resources = [_aggregated_entry(listed) for listed in self._listed(group, version)]
+            return {"version": version, "resources": resources, "freshness": "Current"}
+        told = self._aggregation.documents.told(remote)
+        known = {"resources": told.resources} if told.resources else {}
+        return {"version": version, **known, "freshness": "Current" if told.is_fresh else "Stale"}
 
     def _listed(self, group: str, version: str) -> Iterator[Listed]:
         found = [_listed_resource(served) for served in self._routes.resources(group, version)]

@@ -18,6 +18,7 @@ from podscaler.controlplane.server import (
     bodies,
     custom_paths,
     deletes,
+    forwarding,
     metric_apis,
     names,
     negotiation,
@@ -39,6 +40,7 @@ from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
 from podscaler.controlplane.server.calls import Call, Plane
 from podscaler.controlplane.server.doors import Doors
+from podscaler.controlplane.server.forwarding import Forwarded
 from podscaler.controlplane.server.pages import Pages
 from podscaler.controlplane.server.paths import ResourcePath
 from podscaler.controlplane.server.queries import EMPTY, Query
@@ -130,13 +132,26 @@ class Dispatcher:
         if target is None:
             exchange.wanted = Attributes(request.method.lower(), path=path)
             self._admit(exchange, user, exchange.wanted)
-            return await self._pages.answer(request, path, exchange.query)
+            forwarded = await self._forwarded(exchange, path, query, paths.group_version(path))
+            return forwarded or await self._pages.answer(request, path, exchange.query)
         exchange.wanted = _attributes(request.method, target, exchange.query)
         exchange.version = target.version
         acting = self._admit(exchange, user, exchange.wanted)
         if path.startswith("//"):
             return answers.NOT_FOUND_PAGE
-        return await self._to_resource(exchange, target, acting)
+        forwarded = await self._forwarded(exchange, path, query, (target.group, target.version))
+        return forwarded or await self._to_resource(exchange, target, acting)
+
+    async def _forwarded(
+        self, exchange: Exchange, path: str, query: str, served: tuple[str, str] | None
+    ) -> Response | None:
+        """The answer of the server that has the group and version, None where that is this one."""
+        aggregation = self._plane.aggregation
+        remote = aggregation.remotes.find(*served) if aggregation is not None and served is not None else None
+        if remote is None or aggregation is None or exchange.acting is None or exchange.wanted is None:
+            return None
+        asked = Forwarded(exchange.request, path, query, exchange.acting, exchange.wanted)
+        return await forwarding.forward(aggregation, remote, asked, self._streams)
 
     def _admit(self, exchange: Exchange, user: User, wanted: Attributes) -> User:
         """For whom the request is carried out. Raises StatusError 400, 403."""
@@ -174,7 +189,7 @@ class Dispatcher:
 
     async def _without_record(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
         """Paths of what is served but is no resource with a record: metrics, reviews and old bindings."""
-        metrics = self._plane.metrics
+        metrics = self._plane.metrics_of(target.group)
         if metrics is not None and metric_apis.serves(metrics, target.group, target.version):
             return await metric_apis.get(metrics, exchange.request, target, exchange.query)
         review = _REVIEWS.get((target.group, target.version, target.resource))

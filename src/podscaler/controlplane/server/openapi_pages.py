@@ -17,6 +17,8 @@ from typing import Any
 from aiohttp import web
 
 from podscaler.api import json_text
+from podscaler.controlplane.aggregation.layer import Aggregation
+from podscaler.controlplane.aggregation.versions import METRIC_GROUPS
 from podscaler.controlplane.server import negotiation
 from podscaler.controlplane.server.answers import TEXT, Answer
 
@@ -38,9 +40,13 @@ class OpenApiPages:
     Args:
         documents: what is served now.
         generation: a number that rises when that changes.
+        aggregation: who else serves what.
     """
 
-    def __init__(self, documents: Documents, generation: Callable[[], int]) -> None:
+    def __init__(
+        self, documents: Documents, generation: Callable[[], int], aggregation: Aggregation | None = None
+    ) -> None:
+        self._aggregation = aggregation
         self._documents = documents
         self._generation = generation
         self._made: dict[str, _Document] = {}
@@ -54,10 +60,8 @@ class OpenApiPages:
         made = await self._current()
         path = "/".join(parts[1:])
         if not path:
-            urls = {
-                name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.digest}"}
-                for name, document in made.items()
-            }
+            own = {name: f"/openapi/v3/{name}?hash={document.digest}" for name, document in made.items()}
+            urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._with_others(own).items())}
             return Answer(json_text.encode({"paths": urls}), 200, TEXT)
         found = made.get(path)
         return await _of(request, found) if found else Answer(b"", 404, TEXT)
@@ -65,6 +69,20 @@ class OpenApiPages:
     async def schemas(self) -> dict[str, Any]:
         """The schemas of all documents by name."""
         return await asyncio.to_thread(_schemas, await self._current())
+
+    def _with_others(self, own: dict[str, str]) -> dict[str, str]:
+        """The addresses of our documents and of other servers', which have theirs from their servers."""
+        if self._aggregation is None:
+            return own
+        remotes = self._aggregation.remotes
+        gone = {f"apis/{group}/" for group in remotes.groups if group in METRIC_GROUPS}
+        kept = {name: url for name, url in own.items() if not name.startswith(tuple(gone))}
+        for remote in remotes.all():
+            name, url = remote.path.removeprefix("/"), self._aggregation.documents.told(remote).openapi_url
+            kept.pop(name, None)
+            if url:
+                kept[name] = url
+        return kept
 
     async def _current(self) -> Mapping[str, _Document]:
         async with self._lock:

@@ -157,7 +157,7 @@ class Pages:
         versions = self._discovery.versions(group)
         if not versions:
             return answers.NOT_FOUND_PAGE
-        if version not in versions and self._routes.is_custom(group):
+        if version not in versions and (self._routes.is_custom(group) or not self._discovery.is_own(group)):
             return answers.NOT_FOUND_PAGE
         if version not in versions:
             raise refusals.no_such_path()

@@ -52,6 +52,14 @@ def parse(path: str) -> ResourcePath | None:
     return None
 
 
+def group_version(path: str) -> tuple[str, str] | None:
+    """Whose root `path` (decoded) is, or whose OpenAPI document; None for other paths."""
+    parts = path.strip("/").split("/")
+    if parts[:2] == ["openapi", "v3"]:
+        parts = parts[2:]
+    return (parts[1], parts[2]) if len(parts) == 3 and parts[0] == "apis" else None
+
+
 def is_unfinished(path: str) -> bool:
     """Whether `path` is that of the old watches without saying what to watch, which upstream takes for a failure."""
     return path.startswith("/api") and path.rstrip("/").endswith("/watch") and path.strip("/").count("/") in (2, 3)

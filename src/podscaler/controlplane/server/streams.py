@@ -56,7 +56,7 @@ class Streams:
         content_type = protobuf_forms.STREAM_TYPE if call.form.encoding == "protobuf" else "application/json"
         async with GrowingResponse(call.request, content_type, call.warnings) as stream:
             with self._following(call.served.resource.storage_key, source):
-                await self._until_stopped(_run(stream, frames, source, timeout_s))
+                await self.until_stopped(_run(stream, frames, source, timeout_s))
         return stream.response
 
     def end(self, storage_key: str) -> None:
@@ -78,7 +78,7 @@ class Streams:
             if not followed and self._followed.get(storage_key) is followed:
                 del self._followed[storage_key]
 
-    async def _until_stopped(self, running: Coroutine[None, None, None]) -> None:
+    async def until_stopped(self, running: Coroutine[None, None, None]) -> None:
         """Run to the end, or until `stop`, which looks like a cancellation and is none."""
         task = asyncio.current_task()
         assert task is not None

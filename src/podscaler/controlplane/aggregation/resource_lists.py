@@ -1,0 +1,109 @@
+"""What another API server serves, in the aggregated form of discovery: as it says so itself, or from its plain list.
+
+Called by `remote_documents`. Pure.
+
+Source: upstream's conversion of an APIResourceList; what is described without a kind of its own gets an empty one.
+"""
+
+from typing import Any
+
+import msgspec
+
+Object = dict[str, Any]
+
+
+class _Resource(msgspec.Struct, rename="camel"):
+    name: str
+    singular_name: str = ""
+    namespaced: bool = False
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    verbs: list[str] | None = None
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Resource] | None = None
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+    resources: list[Object] | None = None
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Group(msgspec.Struct):
+    metadata: _Metadata
+    versions: list[_Version] | None = None
+
+
+class _Discovery(msgspec.Struct):
+    kind: str = ""
+    items: list[_Group] | None = None
+
+
+def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | None:
+    """The resources that an APIGroupDiscoveryList has for a group and version; None where it is none.
+
+    Raises:
+        msgspec.MsgspecError: it is broken.
+    """
+    document = msgspec.json.decode(body, type=_Discovery)
+    if document.kind != "APIGroupDiscoveryList":
+        return None
+    groups = (each for each in document.items or () if each.metadata.name == group)
+    versions = (each for found in groups for each in found.versions or () if each.version == version)
+    return next((each.resources or [] for each in versions), [])
+
+
+def of_list(body: bytes) -> list[Object]:
+    """The resources of an APIResourceList, subresources in their resource, in the order of the list.
+
+    Raises:
+        msgspec.MsgspecError: it is broken.
+    """
+    resources = msgspec.json.decode(body, type=_ResourceList).resources or []
+    found = {each.name: _entry(each) for each in resources if "/" not in each.name}
+    for each in resources:
+        name, slash, part = each.name.partition("/")
+        if slash:
+            parent = found.setdefault(name, _described(name, each))
+            parent.setdefault("subresources", []).append(_part(part, each))
+    return list(found.values())
+
+
+def _entry(resource: _Resource) -> Object:
+    entry: Object = {
+        "resource": resource.name,
+        "responseKind": _kind(resource),
+        "scope": _scope(resource),
+        "singularResource": resource.singular_name,
+        "verbs": resource.verbs or [],
+    }
+    if resource.short_names:
+        entry["shortNames"] = resource.short_names
+    if resource.categories:
+        entry["categories"] = resource.categories
+    return entry
+
+
+def _described(name: str, part: _Resource) -> Object:
+    empty = {"group": "", "version": "", "kind": ""}
+    return {"resource": name, "responseKind": empty, "scope": _scope(part), "singularResource": "", "verbs": []}
+
+
+def _part(name: str, resource: _Resource) -> Object:
+    return {"subresource": name, "responseKind": _kind(resource), "verbs": resource.verbs or []}
+
+
+def _kind(resource: _Resource) -> Object:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _scope(resource: _Resource) -> str:
+    return "Namespaced" if resource.namespaced else "Cluster"
