@@ -42,7 +42,9 @@ def test_operation_applies(document: Any, operation: dict[str, Any], expected: A
     [
         pytest.param({}, {"op": "add", "path": "/a/b", "value": 1}, id="add without a parent"),
         pytest.param({}, {"op": "add", "path": "a", "value": 1}, id="a pointer without a slash"),
-        pytest.param({}, {"op": "replace", "path": "", "value": {}}, id="the whole document"),
+        pytest.param({}, {"op": "replace", "path": "", "value": "x"}, id="a text in the place of the document"),
+        pytest.param({}, {"op": "replace", "path": ""}, id="nothing in the place of the document"),
+        pytest.param({}, {"op": "add", "path": "", "value": {}}, id="the whole document added"),
         pytest.param([1], {"op": "add", "path": "/2", "value": 1}, id="add behind the end"),
         pytest.param([1], {"op": "add", "path": "/-3", "value": 1}, id="add before the start"),
         pytest.param([1], {"op": "add", "path": "/x", "value": 1}, id="an index that is no number"),
@@ -125,3 +127,13 @@ def test_unknown_fields_are_named_by_position() -> None:
     """Members that no operation has are listed as upstream's strict decoder lists them."""
     operations = [{"op": "test", "path": "/a", "value": 1}, {"op": "add", "path": "/a", "foo": 1}]
     assert json_patch.unknown_fields(operations) == ['json patch unknown field "[1].foo"']
+
+
+@pytest.mark.parametrize("whole", [{"b": 1}, [1]], ids=["object", "list"])
+def test_the_whole_document_can_be_replaced(whole: Any) -> None:
+    """What is put in its place is not the patch's own, and later operations change it."""
+    operations = [{"op": "replace", "path": "", "value": whole}]
+    assert json_patch.applied({"a": 1}, operations) == whole
+    more = {"op": "add", "path": "/c" if isinstance(whole, dict) else "/-", "value": 2}
+    json_patch.applied({"a": 1}, [*operations, more])
+    assert operations[0]["value"] == ({"b": 1} if isinstance(whole, dict) else [1])

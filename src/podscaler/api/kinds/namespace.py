@@ -6,6 +6,7 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api import printing
+from podscaler.api.field import FieldError, invalid
 from podscaler.api.kinds import status_subresource
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
@@ -13,12 +14,12 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def fill(namespace: Object) -> None:
-    """The label with its own name, in place."""
+    """The label with its own name, and the phase of one that says nothing, in place."""
+    status = namespace.setdefault("status", None) or {}
+    namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
     meta = namespace.setdefault("metadata", {})
     if name := meta.get("name"):
-        labels = dict(meta.get("labels") or {})
-        labels.setdefault(NAME_LABEL, name)
-        meta["labels"] = labels
+        meta["labels"] = {**(meta.get("labels") or {}), NAME_LABEL: name}
 
 
 def _prepare_create(new: Object) -> None:
@@ -49,6 +50,16 @@ def _is_held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with the status of a namespace: its phase says whether it is being deleted."""
+    phase = (new.get("status") or {}).get("phase", "")
+    is_going = old is not None and "deletionTimestamp" in old["metadata"]
+    wanted, when = ("Terminating", "is not") if is_going else ("Active", "is")
+    if phase in ("", wanted):
+        return []
+    return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` {when} empty")]
+
+
 def _row(namespace: Object, now_ns: int) -> list[Any]:
     phase = (namespace.get("status") or {}).get("phase", "")
     return [namespace["metadata"].get("name", ""), phase, printing.created_age(namespace, now_ns)]
@@ -70,6 +81,7 @@ RESOURCE = Resource(
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
         prepare_delete=_prepare_delete,
+        validate_status=status_faults,
         is_held=_is_held,
         prepare_subresource_update={"finalize": _prepare_finalize},
     ),

@@ -9,7 +9,14 @@ from typing import Any
 
 from podscaler.api import printing
 from podscaler.api.field import FieldError, invalid, not_supported
-from podscaler.api.kinds import go_struct, int_or_percent, label_selector, status_subresource, workload_spec
+from podscaler.api.kinds import (
+    conditions_validation,
+    go_struct,
+    int_or_percent,
+    label_selector,
+    status_subresource,
+    workload_spec,
+)
 from podscaler.api.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
@@ -47,7 +54,9 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
 def status_faults(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with the status of a PodDisruptionBudget."""
     del old
-    return workload_spec.status_counts(new.get("status") or {}, *_COUNTS)
+    status = new.get("status") or {}
+    found = workload_spec.status_counts(status, *_COUNTS)
+    return found + conditions_validation.faults(status.get("conditions") or [], "status.conditions")
 
 
 def _row(budget: Object, now_ns: int) -> list[Any]:

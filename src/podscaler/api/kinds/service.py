@@ -11,6 +11,7 @@ from typing import Any
 from podscaler.api import printing
 from podscaler.api.kinds import (
     service_family_validation,
+    service_status_validation,
     service_update,
     service_validation,
     service_warnings,
@@ -36,7 +37,10 @@ def fill(service: Object) -> None:
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
     _fill_traffic(spec)
-    service.setdefault("status", {}).setdefault("loadBalancer", {})
+    balancer = service.setdefault("status", {}).setdefault("loadBalancer", {})
+    for each in balancer.get("ingress") or [] if spec["type"] == "LoadBalancer" else []:
+        if each.get("ip") and each.get("ipMode") is None:
+            each["ipMode"] = "VIP"
 
 
 def _fill_traffic(spec: Object) -> None:
@@ -65,6 +69,8 @@ def _prepare_create(new: Object) -> None:
 def _prepare_update(new: Object, old: Object) -> None:
     """An update that does not name the address or the node ports keeps those that were given out."""
     status_subresource.keep_status(new, old)
+    if old["spec"].get("type") == "LoadBalancer" != new["spec"].get("type"):
+        new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     service_update.settle(new["spec"], old["spec"])
     _fill_families(new["spec"])
 
@@ -130,6 +136,7 @@ RESOURCE = Resource(
         warnings=service_warnings.warnings,
         prepare_status_update=status_subresource.keep_spec,
         validate=service_validation.faults,
+        validate_status=service_status_validation.faults,
         prepare_subresource_update={"address": _prepare_address},
     ),
     printer=Printer(

@@ -41,11 +41,18 @@ def _health_check_faults(spec: Object) -> list[FieldError]:
     return [invalid("spec.healthCheckNodePort", number, text)]
 
 
-def allocation_faults(spec: Object, old: Object | None) -> list[FieldError]:
-    """Why a Service that is right in itself cannot have what it asks for."""
+def allocation_faults(spec: Object, old: Object | None, *, gives_ports: bool = True) -> list[FieldError]:
+    """Why a Service that is right in itself cannot have what it asks for, node ports only where they are given out."""
     if spec.get("type") == "ExternalName":
         return []
     found = service_family_validation.cluster_faults(spec)
+    if gives_ports:
+        found += _node_port_faults(spec, old)
+    return found + _health_check_change(spec, old or {})
+
+
+def _node_port_faults(spec: Object, old: Object | None) -> list[FieldError]:
+    found = []
     known = {port.get("nodePort") for port in (old or {}).get("ports") or []}
     first, last = NODE_PORTS
     for index, port in enumerate(spec.get("ports") or []):
@@ -53,7 +60,7 @@ def allocation_faults(spec: Object, old: Object | None) -> list[FieldError]:
         if not first <= number <= last and number not in known:
             text = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
             found.append(invalid(f"spec.ports[{index}].nodePort", number, text))
-    return found + _health_check_change(spec, old or {})
+    return found
 
 
 def _health_check_change(spec: Object, old: Object) -> list[FieldError]:

@@ -42,15 +42,21 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     found += service_balancer_validation.faults(spec, old["spec"] if old else None)
     if old is not None and not found:
         found += _change_faults(spec, old["spec"])
-    return found or service_traffic_validation.allocation_faults(spec, old["spec"] if old else None)
+    stored = old["spec"] if old else None
+    return found or service_traffic_validation.allocation_faults(spec, stored, gives_ports=False)
 
 
-def early_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is found while addresses and ports are given out: it is told alone, before everything else."""
+def early_faults(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
+    """What is found while addresses and ports are given out: it is told alone, before everything else.
+
+    A dry run (`is_dry`) gives out no ports, and so finds nothing wrong with them.
+    """
     spec, stored = new["spec"], old["spec"] if old else None
     if spec.get("type") == "ExternalName":
         return []
-    return _cluster_ip_faults(spec) or service_traffic_validation.allocation_faults(spec, stored)
+    return _cluster_ip_faults(spec) or service_traffic_validation.allocation_faults(
+        spec, stored, gives_ports=not is_dry
+    )
 
 
 def _ports_presence(spec: Object) -> list[FieldError]:

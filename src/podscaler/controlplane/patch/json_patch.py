@@ -2,8 +2,7 @@
 
 Called by `server.patching`. Source: RFC 6902, with the API server's habits: array indices may be negative (from the
 end), a missing `value` is null, `test` of a missing member against null holds, `replace` and `copy` take a missing
-member for null, and every operation that cannot be applied is the same 422. Differs: the whole document cannot be
-replaced.
+member for null, and every operation that cannot be applied is the same 422.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +40,10 @@ def applied(document: Any, operations: Sequence[Operation]) -> Any:
     budget = _Budget(COPIED_MAX_BYTES)
     try:
         for operation in operations:
-            _apply(result, operation, budget)
+            if operation.get("path") == "" and operation.get("op") == "replace":
+                result = _whole(operation)
+            else:
+                _apply(result, operation, budget)
     except _Inapplicable:
         raise _rejected() from None
     return result
@@ -115,6 +117,14 @@ def _size_bytes(value: Any) -> int:
     return len(value) + 2 if isinstance(value, str) else 8
 
 
+def _whole(operation: Operation) -> Any:
+    """What is put in the place of the whole document, which must be an object or a list."""
+    value = operation.get("value")
+    if not isinstance(value, dict | list):
+        raise _Inapplicable
+    return deepcopy(value)
+
+
 def _apply(document: Any, operation: Operation, budget: _Budget) -> None:
     name = operation.get("op")
     run = _RUN.get(name) if isinstance(name, str) else None
@@ -180,7 +190,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _pointer(operation: Operation, member: str) -> list[str]:
-    """The tokens of a JSON pointer; the whole document ("") is not a place that may be changed."""
+    """The tokens of a JSON pointer; of what can be done with the whole document ("") only `replace` is."""
     text = operation.get(member)
     if not isinstance(text, str) or not text.startswith("/"):
         raise _Inapplicable

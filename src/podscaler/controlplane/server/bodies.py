@@ -127,7 +127,7 @@ def decode(
     if problems and validation == "Strict":
         raise _unusable(kind, expected, refusals.strict(problems))
     if kind.kind != expected.kind and expected.decode is None:
-        raise _unusable(kind, expected, _conversion(kind, expected))
+        raise _unusable(kind, expected, conversion(kind, expected))
     return Received(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
 
 
@@ -244,7 +244,7 @@ def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
             raise refusals.bad_request(f"{recognized} ({decoding.summary(body)})")
         unknown = Kind(api_version, name, "")
         if _is_no_body(api_version, name, kinds):
-            raise _unusable(unknown, expected, _conversion(unknown, expected))
+            raise _unusable(unknown, expected, conversion(unknown, expected))
         text = f'no kind "{name}" is registered for version "{api_version}" {SCHEME}'
         raise _unusable(unknown, expected, text)
     return found
@@ -257,7 +257,8 @@ def _is_no_body(api_version: str, name: str, kinds: Kinds) -> bool:
     return (api_version, name.removesuffix("List")) in kinds
 
 
-def _conversion(kind: Kind, expected: Kind) -> str:
+def conversion(kind: Kind, expected: Kind) -> str:
+    """Why an object of another kind is none of the one expected."""
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 

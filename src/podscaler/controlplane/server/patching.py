@@ -10,8 +10,8 @@ Source: the API server's patch handler and its refusals (golden update-hpa.jsonl
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from podscaler.api import decoding, json_text, restoring
 from podscaler.api import field as fields
-from podscaler.api import json_text, restoring
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.resources import Object, Version
 from podscaler.controlplane import refusals as object_refusals
@@ -102,6 +102,8 @@ class Patching:
             StatusError: 413, 422, 500.
         """
         patched = self.patch.applied(obj, self.expected.message)
+        if not isinstance(patched, dict):  # a JSON patch may put a list in the object's place
+            raise self._refused(patched, _no_type(patched), obj)
         kind = self._kind(patched)
         try:
             if self.patch.type == "strategic":
@@ -128,7 +130,9 @@ class Patching:
         if str(version).count("/") > 1:
             raise self._refused(patched, f"unexpected GroupVersion string: {version}")
         found = self.kinds.get((str(version), str(name)))
-        if found is None or found.kind != self.expected.kind:
+        if found is not None and found.kind != self.expected.kind:
+            raise self._refused(patched, bodies.conversion(found, self.expected))
+        if found is None:
             raise self._refused(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
         return found
 
@@ -136,6 +140,15 @@ class Patching:
         shown = self.patch.shown(patched, original or {}, self.expected.message)
         fault = fields.invalid("patch", shown, text)
         return fields.refusal(group="", kind="", name="", errors=[fault])
+
+
+def _no_type(patched: Any) -> str:
+    """Why a document that is no object does not say what it is."""
+    try:
+        decoding.read_type_meta(patched)
+    except DecodeError as error:
+        return str(error)
+    raise AssertionError("what is no object says nothing of its type")
 
 
 async def patch(plane: Plane, call: Call) -> Answer:

@@ -5,11 +5,13 @@ Called by `app`.
 
 from dataclasses import replace
 
+from podscaler.api import field
+from podscaler.api import names as name_rules
 from podscaler.api.resources import Object
 from podscaler.clock import rfc3339
 from podscaler.controlplane import evictions
 from podscaler.controlplane import refusals as object_refusals
-from podscaler.controlplane.options import UpdateOptions
+from podscaler.controlplane.options import Preconditions, UpdateOptions
 from podscaler.controlplane.server import answers, authors, bodies, names, queries, refusals, rendering, writes
 from podscaler.controlplane.server.answers import Answer
 from podscaler.controlplane.server.bodies import Kind
@@ -17,6 +19,8 @@ from podscaler.controlplane.server.calls import Call, Plane
 
 BINDING = Kind("v1", "Binding", "core/v1.Binding")
 EVICTION = Kind("policy/v1", "Eviction", "policy/v1.Eviction")
+OLD_EVICTION = replace(EVICTION, api_version="policy/v1beta1")
+"""What older clients send to the same path, which is taken as well."""
 CREATED: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -24,7 +28,7 @@ async def bind(plane: Plane, call: Call) -> Answer:
     """Bind a pod (of the path, or of the body's name) to the node that the body names.
 
     Raises:
-        StatusError: 400, 404, 409 (bound already), 413, 415.
+        StatusError: 400, 404, 409 (bound already), 413, 415, 500 for a target that is none.
     """
     options = queries.write_options(call.query, "CreateOptions")
     body = await bodies.read(call.request)
@@ -34,22 +38,42 @@ async def bind(plane: Plane, call: Call) -> Answer:
     name = call.path.name or binding["metadata"].get("name", "")
     if binding["metadata"].get("name", "") != name:
         raise refusals.bad_request("name in URL does not match name in Binding object")
-    node = (binding.get("target") or {}).get("name", "")
-    if not node:
-        raise refusals.bad_request("target.name: Required value")
-    resource = plane.objects.resource("pods")
+    target = binding.get("target") or {}
+    _check_target(target)
+    if not name:
+        raise refusals.bad_request("Name parameter required.")
+    node, resource = target["name"], plane.objects.resource("pods")
 
     def change(pod: Object) -> Object:
         if pod["spec"].get("nodeName"):
             why = f"pod {name} is already assigned to node {pod['spec']['nodeName']!r}".replace("'", '"')
             raise object_refusals.subresource_conflict(resource, "binding", name, why)
         pod["spec"]["nodeName"] = node
+        for told in ("annotations", "labels"):
+            if binding["metadata"].get(told):
+                pod["metadata"][told] = {**(pod["metadata"].get(told) or {}), **binding["metadata"][told]}
         _tell_scheduled(pod, rfc3339(plane.clock.now_ns()))
         return pod
 
-    update = UpdateOptions("binding", dry_run=options.dry_run, author=None)
+    wanted = writes.preconditions_of(binding) if call.path.name else Preconditions()  # the old path looks at none
+    update = UpdateOptions("binding", wanted, dry_run=options.dry_run, author=None)
     await plane.objects.update("pods", call.path.namespace, name, change, options=update)
     return await answers.of(CREATED, call.form, status=201)
+
+
+def _check_target(target: Object) -> None:
+    """Raise StatusError 500, as upstream does, for what is no node."""
+    kind, name = target.get("kind", ""), target.get("name", "")
+    faults = []
+    if kind not in ("", "Node"):
+        faults.append(field.not_supported("target.kind", kind, ("Node", "<empty>")))
+    if not name:
+        faults.append(field.required("target.name"))
+    texts = name_rules.dns_subdomain_faults(name) if name else []
+    faults += [field.invalid("target.name", name, text) for text in texts]
+    if faults:
+        told = [str(fault) for fault in faults]
+        raise object_refusals.unnamed_failure(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
 
 
 def _tell_scheduled(pod: Object, now: str) -> None:
@@ -70,8 +94,10 @@ async def evict(plane: Plane, call: Call) -> Answer:
     options = queries.write_options(call.query, "CreateOptions")
     body = await bodies.read(call.request)
     validation = options.field_validation
-    received = bodies.decode(body, call.content_type, EVICTION, plane.kinds, validation=validation)
-    bodies.check_version(received, EVICTION)
+    kinds = {**plane.kinds, (OLD_EVICTION.api_version, OLD_EVICTION.kind): OLD_EVICTION}
+    received = bodies.decode(body, call.content_type, EVICTION, kinds, validation=validation)
+    if received.kind != OLD_EVICTION:
+        bodies.check_version(received, EVICTION)
     eviction = received.obj
     names.settle_namespace(eviction, path.namespace)
     if eviction["metadata"].get("name", "") != path.name:

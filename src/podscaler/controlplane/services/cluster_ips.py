@@ -76,13 +76,14 @@ class ClusterIPs:
     def give(self, new: Object, old: Object | None, *, is_dry: bool) -> Grant:
         """The address and the node ports that a Service lacks: a `granting.Give`."""
         name, spec = new["metadata"].get("name", ""), new["spec"]
-        faults = service_validation.early_faults(new, old)
+        faults = service_validation.early_faults(new, old, is_dry=is_dry)
         if faults:
             raise refusals.invalid(service_kind.RESOURCE, name, faults)
         key, stored = (new["metadata"].get("namespace", ""), name), old["spec"] if old else {}
         address = self._take(name, spec, is_dry=is_dry) if _lacks_address(spec, stored) else ""
         try:
-            given = self._given(key, spec, stored, address)
+            taking = Taking(self._node_ports, key, stored, is_dry=is_dry)
+            given = _given(taking, spec, address)
         except PodscalerError as error:
             self._addresses.release(address)
             raise error if isinstance(error, StatusError) else refusals.internal_error(str(error)) from error
@@ -106,7 +107,7 @@ class ClusterIPs:
         spec, address = self._node_ports.without_foreign(key, service["spec"]), ""
         if _wants_address(spec) and self._held.get(key) != spec.get("clusterIP", ""):
             address = self._held.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
-        spec = {**spec, **self._given(key, spec, spec, address)}
+        spec = {**spec, **_given(Taking(self._node_ports, key, spec), spec, address)}
         self._keep(key, spec, address)
         if spec != service["spec"]:
             await self._write({**service, "spec": spec})
@@ -158,17 +159,6 @@ class ClusterIPs:
             raise _no_address(name, wanted, refused.message)
         return address
 
-    def _given(self, key: Key, spec: Object, stored: Object, address: str) -> Object:
-        """The fields of a spec that get another value. Raises StatusError 422 and 500, PodscalerError."""
-        given: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
-        if not service_update.is_reached_through_nodes(spec):
-            return given
-        taking = Taking(self._node_ports, key, stored)
-        given["ports"] = taking.ports(spec)
-        if service_update.has_health_check(spec):
-            given["healthCheckNodePort"] = taking.health_check(spec)
-        return {name: value for name, value in given.items() if spec.get(name) != value}
-
     def _keep(self, key: Key, spec: Object, address: str) -> None:
         """The Service has that spec from now on, and the address if there is one."""
         before = self._held.get(key, "")
@@ -187,6 +177,17 @@ class ClusterIPs:
         except StatusError as error:
             if error.code != 404:
                 raise
+
+
+def _given(taking: Taking, spec: Object, address: str) -> Object:
+    """The fields of a spec that get another value. Raises StatusError 422 and 500, PodscalerError."""
+    given: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
+    if not service_update.is_reached_through_nodes(spec):
+        return given
+    given["ports"] = taking.ports(spec)
+    if service_update.has_health_check(spec):
+        given["healthCheckNodePort"] = taking.health_check(spec)
+    return {name: value for name, value in given.items() if spec.get(name) != value}
 
 
 def _wants_address(spec: Object) -> bool:
