@@ -1,0 +1,113 @@
+"""What kubectl printed against a real API server, replayed against ours; recorded by differential/record_kubectl.py.
+
+Where several versions of kubectl printed the same, one of them is asked, a different one from case to case. `make test`
+replays every second case, `make e2e` those and the others.
+"""
+
+import itertools
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asset_modules
+import kubectl_session
+import pytest
+from golden_gaps import TRANSCRIPT_GAPS
+from golden_server import ADMIN_TOKEN, VIEWER_TOKEN, serving
+from kubectl_session import Server, Session
+
+from podscaler.clock import SystemClock
+from podscaler.controlplane.access import certificates
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+AT_ONCE = 4
+
+
+def _clients() -> dict[str, str]:
+    """The programs at hand, by version."""
+    found = (shutil.which("kubectl"), asset_modules.find_program("kubectl"))
+    return {kubectl_session.client_version(str(kubectl)): str(kubectl) for kubectl in found if kubectl is not None}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A case that can be replayed here.
+
+    Attributes:
+        is_quick: whether `make test` replays it: every second one, for one version of kubectl.
+    """
+
+    case: dict[str, Any]
+    kubectl: str
+    is_quick: bool
+
+
+def _cases() -> Iterator[tuple[str, Asked]]:
+    for family in sorted(TRANSCRIPTS.glob("*.jsonl")):
+        cases = [json.loads(line) for line in family.read_text(encoding="utf-8").splitlines()]
+        names = list(dict.fromkeys(case["name"].partition("@")[0] for case in cases))
+        for case in cases:
+            versions = [version for version in case["clients"] if version in CLIENTS]
+            name, _, only = case["name"].partition("@")
+            place = names.index(name)
+            if versions:
+                version = versions[place % len(versions)]
+                is_quick = place % 2 == 0 and (not only or only == sorted(CLIENTS)[place // 2 % len(CLIENTS)])
+                yield f"{family.stem}:{case['name']}", Asked(case, CLIENTS[version], is_quick)
+
+
+CLIENTS = _clients()
+CASES = dict(_cases())
+
+pytestmark = [pytest.mark.skipif(not CLIENTS, reason="this machine has no kubectl, and make assets was not run")]
+
+
+@pytest.fixture(scope="module")
+def differences(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Where each case that was selected differs, empty for those that do not."""
+    folder = tmp_path_factory.mktemp("transcripts")
+    made = certificates.ensure(folder / "pki", now_ns=SystemClock().now_ns())
+    selected = [
+        name for name in CASES if any(item.name == f"test_transcript[{name}]" for item in request.session.items)
+    ]
+    with serving(folder / "store", tls=made.server_context()) as port, ThreadPoolExecutor(AT_ONCE) as pool:
+        server = Server(f"https://127.0.0.1:{port}", ADMIN_TOKEN, VIEWER_TOKEN)
+        homes = {kubectl: folder / version for version, kubectl in CLIENTS.items()}
+        for home in homes.values():
+            home.mkdir()
+
+        def replayed(name: str) -> str:
+            asked = CASES[name]
+            got = list(Session(server, asked.kubectl, homes[asked.kubectl], asked.case).answers())
+            return kubectl_session.difference(asked.case, asked.case["steps"], got)
+
+        yield dict(zip(selected, pool.map(replayed, selected), strict=True))
+
+
+def _parameters() -> Iterator[Any]:
+    for name, asked in CASES.items():
+        marks = [] if asked.is_quick else [pytest.mark.real]
+        if name in TRANSCRIPT_GAPS:
+            marks.append(pytest.mark.xfail(reason=TRANSCRIPT_GAPS[name], strict=True))
+        yield pytest.param(name, id=name, marks=marks)
+
+
+@pytest.mark.parametrize("name", list(_parameters()))
+def test_transcript(name: str, differences: dict[str, str]) -> None:
+    """kubectl prints what it printed against the recorded server; a case listed as a gap must still differ."""
+    difference = differences[name]
+    assert not difference, difference
+
+
+def test_transcripts_cover_many_commands() -> None:
+    """Every version of kubectl that was recorded has hundreds of commands."""
+    families = TRANSCRIPTS.glob("*.jsonl")
+    cases = [json.loads(line) for path in families for line in path.read_text(encoding="utf-8").splitlines()]
+    counted = dict.fromkeys(("1.32", "1.37"), 0)
+    for case, version in itertools.product(cases, counted):
+        counted[version] += len(case["steps"]) if version in case["clients"] else 0
+    assert min(counted.values()) >= 300
