@@ -9,6 +9,7 @@ does: names of subjects do not count as host names, and whatever the bundle hold
 """
 
 import asyncio
+import io
 import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -56,7 +57,7 @@ class Connections:
         method: str = "GET",
         path: str,
         headers: Mapping[str, str] | CIMultiDict[str],
-        body: bytes | None = None,
+        body: io.BytesIO | None = None,
     ) -> aiohttp.ClientResponse:
         """Send a request; the answer's body is still to be read, and it must be closed.
 

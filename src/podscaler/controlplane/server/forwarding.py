@@ -8,6 +8,7 @@ deadline of requests that are not meant to last. Differs: a connection cannot be
 """
 
 import asyncio
+import io
 import logging
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode
@@ -109,7 +110,7 @@ async def _ask(aggregation: Aggregation, remote: Remote, address: Address, asked
                 method=asked.request.method,
                 path=asked.target,
                 headers=_headers(asked, address),
-                body=body or None,
+                body=io.BytesIO(body) if body else None,
             )
     except aiohttp.ServerTimeoutError:  # while connecting
         raise

@@ -1,0 +1,125 @@
+"""Another API server, played: HTTPS behind an APIService, in the test's own event loop.
+
+It knows its callers by the certificate of the front proxy and by the headers that stand for the user, as servers made
+with Kubernetes' libraries do, and keeps what it was asked.
+"""
+
+import ipaddress
+import ssl
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+HOST = "127.0.0.1"
+FRONT_PROXY = "front-proxy-client"
+_LIFE = timedelta(days=365)
+
+
+def write_certificate(path: Path, *names: str) -> bytes:
+    """Write a key and a certificate of its own authority for the host `names` to `path`; returns the certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "extension")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - _LIFE).not_valid_after(now + _LIFE)
+    builder = builder.add_extension(x509.BasicConstraints(True, None), critical=True)
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    form = serialization.PrivateFormat.PKCS8
+    path.touch(0o600)
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()) + certificate)
+    return certificate
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: path with its query as sent, headers in order, and who connected (the name in the certificate)."""
+
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    peer: str
+
+    def all(self, name: str) -> list[str]:
+        """The values of a header."""
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+
+@dataclass
+class ExtensionServer:
+    """See the module.
+
+    Attributes:
+        certificate: a PEM file with its key and certificate.
+        front_authority: PEM of whom it believes.
+        answers: documents by path; a function makes a whole response.
+        asked: what it was asked, in order.
+        port: where it listens, while it runs.
+    """
+
+    certificate: Path
+    front_authority: bytes
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    port: int = 0
+    _runner: web.ServerRunner | None = None
+
+    async def start(self) -> int:
+        """Listen, at the same port as before if there was one; returns the port."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate)
+        context.load_verify_locations(cadata=self.front_authority.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        self._runner = web.ServerRunner(web.Server(self._respond), shutdown_timeout=0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, HOST, self.port, ssl_context=context)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self.port
+
+    async def stop(self) -> None:
+        """Close the port and all connections."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        peer = _peer(request)
+        headers = tuple(request.headers.items())
+        self.asked.append(Asked(request.method, request.raw_path, headers, await request.content.read(), peer))
+        if peer != FRONT_PROXY:
+            return web.json_response(_status(401, "Unauthorized"), status=401)
+        answer = self.answers.get(request.path)
+        if callable(answer):
+            made: web.StreamResponse = await answer(request)
+            return made
+        if answer is None:
+            return web.json_response(_status(404, "NotFound"), status=404)
+        return web.json_response(answer)
+
+
+def _peer(request: web.BaseRequest) -> str:
+    certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+    parts = {key: value for part in (certificate or {}).get("subject", ()) for key, value in part}
+    return parts.get("commonName", "")
+
+
+def _status(code: int, reason: str) -> dict[str, Any]:
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}
