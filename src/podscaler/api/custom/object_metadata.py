@@ -11,6 +11,7 @@ from typing import Any
 from podscaler.api import canonical, decoding, names
 from podscaler.api.custom.structural import Structural
 from podscaler.api.field import FieldError, invalid, required
+from podscaler.api.json_text import DecodeError
 from podscaler.api.kinds import metadata as metadata_rules
 from podscaler.api.resources import Object
 
@@ -38,11 +39,18 @@ def coerce_embedded(value: Any, schema: Structural | None, path: str = "") -> li
             problems += coerce_embedded(item, schema.items, f"{path}[{index}]")
     elif isinstance(value, dict):
         if schema.is_embedded and path and "metadata" in value:
-            value["metadata"], problems = decoded(value["metadata"], f"{path}.metadata")
+            value["metadata"], problems = _decoded_embedded(value["metadata"], f"{path}.metadata")
         for name, member in value.items():
             known = schema.properties.get(name, schema.additional)
             problems += coerce_embedded(member, known, f"{path}.{name}" if path else name)
     return problems
+
+
+def _decoded_embedded(metadata: Any, path: str) -> tuple[Object, list[str]]:
+    try:
+        return decoded(metadata, path)
+    except DecodeError as error:
+        raise DecodeError(str(invalid(path, metadata, str(error)))) from None
 
 
 def embedded_faults(value: Any, schema: Structural | None, path: str = "") -> list[FieldError]:

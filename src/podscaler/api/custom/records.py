@@ -249,10 +249,11 @@ def _refuse_webhook(shown: _Definition, kept: _Definition) -> None:
 def _read(shown: _Definition, obj: Object) -> Object:
     """A stored object (changed in place) as it is served: what its schema says now applies to old objects, too."""
     written = shown.schemas.get(obj.get("apiVersion", ""), shown.schema)
-    for schema in dict.fromkeys((written, shown.schema)):
-        pruning.prune(obj, schema)
-        defaulting.drop_nulls(obj, schema)
-    defaulting.fill(obj, shown.schema)
+    pruning.prune(obj, written)
+    defaulting.drop_nulls(obj, written)
+    defaulting.fill(obj, written)
+    if written is not shown.schema:  # what another version has as a default is not given to readers of this one
+        pruning.prune(obj, shown.schema)
     obj["apiVersion"] = shown.api_version
     return obj
 

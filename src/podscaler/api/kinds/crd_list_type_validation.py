@@ -26,6 +26,15 @@ def faults(schema: Schema, path: str) -> list[FieldError]:
     return found + (_of_map(schema, keys, path) if wanted == "map" else [])
 
 
+def warnings(schema: Schema) -> list[str]:
+    """What is said of a set (one node) whose elements are no plain values."""
+    items = schema.get("items")
+    kind = items.get("type") if isinstance(items, dict) and schema.get(_TYPE) == "set" else None
+    if kind not in ("array", "object"):
+        return []
+    return [f'{_TYPE}: set for items of type "{kind}" is not supported by server-side apply or CEL validation rules']
+
+
 def _of_type(schema: Schema, wanted: str, path: str) -> list[FieldError]:
     kind = schema.get("type", "")
     found = []

@@ -64,6 +64,14 @@ def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldE
     return found + crd_rule_validation.expression_faults(parsed, path, fields)
 
 
+def set_warnings(schema: Schema) -> list[str]:
+    """What is said of the sets in a schema."""
+    found = crd_list_type_validation.warnings(schema)
+    for _, child in children(schema, ""):
+        found += set_warnings(child)
+    return found
+
+
 def unknown_formats(schema: Schema) -> list[str]:
     """The formats of texts in a schema that are not checked."""
     name = schema.get("format", "")

@@ -54,12 +54,13 @@ def status_faults(new: Object) -> list[FieldError]:
 
 
 def warnings(new: Object) -> list[str]:
-    """Formats that nobody knows."""
+    """Formats that nobody knows, and sets that nobody merges."""
     found: list[str] = []
     for version in new["spec"].get("versions") or []:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         unknown = crd_schema_validation.unknown_formats(schema)
         found += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
+        found += crd_schema_validation.set_warnings(schema)
     return list(dict.fromkeys(found))
 
 

@@ -162,7 +162,9 @@ def _listed_resource(served: Served) -> Listed:
         short_names=resource.short_names,
         categories=resource.categories,
         stored_as=f"{resource.group}/{resource.storage_version}/{resource.kind}" if resource.stored else "",
-        subresources=tuple(served.subresources[name] for name in sorted(served.subresources)),
+        subresources=tuple(
+            served.subresources[name] for name in sorted(served.subresources, reverse=resource.is_custom)
+        ),
     )
 
 

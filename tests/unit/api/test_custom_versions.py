@@ -1,0 +1,61 @@
+"""Objects of definitions with several versions, embedded objects, and what is said of sets."""
+
+import pytest
+
+from podscaler.api.custom import object_metadata, records, structural
+from podscaler.api.json_text import DecodeError
+from podscaler.api.kinds import crd_validation
+from podscaler.api.resources import Object
+
+TEXT: Object = {"type": "string"}
+
+
+def version(name: str, *, storage: bool, **members: Object) -> Object:
+    """A served version whose `spec` has these members."""
+    spec: Object = {"type": "object", "properties": members}
+    schema: Object = {"type": "object", "properties": {"spec": spec}}
+    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+
+
+def definition(*versions: Object) -> Object:
+    """A definition with these versions."""
+    names = {"plural": "gears", "singular": "gear", "kind": "Gear", "listKind": "GearList"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": list(versions)}
+    return {"metadata": {"name": "gears.example.com"}, "spec": spec, "status": {"acceptedNames": names}}
+
+
+def test_readers_of_another_version_get_no_defaults_of_it() -> None:
+    """Defaults are those of the version that is stored; what another one does not know is left out."""
+    own = version("v1", storage=True, a=TEXT, n={"type": "integer", "default": 1})
+    other = version("v2", storage=False, a=TEXT, b=TEXT | {"default": "bb"})
+    made = records.of(definition(own, other))
+    stored = {"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": "g"}, "spec": {"a": "x", "b": "y"}}
+    read = {face.versions[0].version: face.versions[0].from_storage for face in (made.stored, *made.faces)}
+    assert read["v1"]({**stored, "spec": {**stored["spec"]}})["spec"] == {"a": "x", "n": 1}
+    assert read["v2"]({**stored, "spec": {**stored["spec"]}})["spec"] == {"a": "x"}
+
+
+def test_metadata_of_an_embedded_object_is_told_with_its_place() -> None:
+    """Who sends something else than metadata learns where."""
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    schema = structural.parse({"type": "object", "properties": {"emb": embedded}})
+    with pytest.raises(DecodeError) as refused:
+        object_metadata.coerce_embedded({"emb": {"metadata": "x"}}, schema)
+    why = "json: cannot unmarshal string into Go value of type v1.ObjectMeta"
+    assert str(refused.value) == f'emb.metadata: Invalid value: "x": {why}'
+
+
+@pytest.mark.parametrize(
+    ("items", "kind"),
+    [
+        pytest.param({"type": "object", "x-kubernetes-map-type": "atomic"}, "object", id="objects"),
+        pytest.param({"type": "array", "items": TEXT}, "array", id="lists"),
+        pytest.param(TEXT, "", id="texts"),
+    ],
+)
+def test_sets_of_no_plain_values_are_warned_of(items: Object, kind: str) -> None:
+    """Nobody merges them."""
+    crd = definition(version("v1", storage=True, a={"type": "array", "items": items, "x-kubernetes-list-type": "set"}))
+    why = "is not supported by server-side apply or CEL validation rules"
+    wanted = [f'x-kubernetes-list-type: set for items of type "{kind}" {why}'] if kind else []
+    assert crd_validation.warnings(crd) == wanted
