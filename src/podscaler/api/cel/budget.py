@@ -11,7 +11,7 @@ from typing import Any
 
 from podscaler.api.cel.faults import BudgetError
 
-SPENT_BY_DEFAULT = 1_000_000
+SPENT_BY_DEFAULT = 500_000
 TEXT_MAX_CHARACTERS = 16 * 1024 * 1024
 """The longest text that an expression may make."""
 

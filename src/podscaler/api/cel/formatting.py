@@ -17,7 +17,7 @@ from podscaler.api.cel.values import Duration, Timestamp, TypeValue, kind
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PRECISION = 6
-_PRECISION_MAX = 1000
+_PRECISION_DIGITS_MAX = 3
 _STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
@@ -45,9 +45,10 @@ def _clause(match: re.Match[str], value: Any, budget: Budget) -> str:
     write = _CLAUSES.get(name)
     if write is None:
         raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{name}"')
-    precision = int(match.group(1)) if match.group(1) else _PRECISION
-    if precision > _PRECISION_MAX:
-        raise EvaluationError(f"precision {precision} is beyond what this server writes")
+    digits = match.group(1) or str(_PRECISION)
+    if len(digits) > _PRECISION_DIGITS_MAX:
+        raise EvaluationError(f"precision {digits[:9]} is beyond what this server writes")
+    precision = int(digits)
     text = write(value, precision) if name in "fe" else write(value)
     budget.spend_on_text(len(text))
     return text

@@ -23,6 +23,7 @@ _SEMVER = re.compile(
     r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?",
     re.ASCII,
 )
+_TOO_LONG = re.compile(r"\d{20}")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _AUTHORITY = re.compile(r"[^/]*//([^/?]*)")
 _NO_HOST = re.compile(r"[ #\\^`{|}]")
@@ -101,6 +102,8 @@ def _semver(text: str, is_tolerant: bool = False) -> Opaque:
     match = _SEMVER.fullmatch(_tolerated(text) if is_tolerant else text)
     if match is None:
         raise EvaluationError(_semver_fault(text))
+    if re.search(_TOO_LONG, match.group()):
+        raise EvaluationError("strconv.ParseUint: value out of range")
     parts = tuple(int(part) for part in match.groups()[:3])
     release = tuple(_identifier(part) for part in (match.group(4) or "").split(".") if part)
     return Opaque("kubernetes.Semver", Version(parts, release))  # type: ignore[arg-type]  # three numbers by the pattern

@@ -18,6 +18,7 @@ DEPTH_MAX = 60
 """How deep parentheses and operators may nest: everything that walks the tree does so on Python's stack."""
 
 CHARACTERS_MAX = 100_000
+TOO_DEEP = "expression recursion limit exceeded: 250"
 
 _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _SUMS = frozenset({"+", "-"})
@@ -84,7 +85,7 @@ class _Parser:
     def _enter(self) -> None:
         self.depth += 1
         if self.depth > DEPTH_MAX:
-            self.issues.append(Issue(NOWHERE, "expression recursion limit exceeded: 250"))
+            self.issues.append(Issue(NOWHERE, TOO_DEEP))
             raise _SyntaxError
 
     def _any_of(self) -> Node:
@@ -127,7 +128,7 @@ class _Parser:
         """`node`, which stands on `below`: chains of operators and members are as deep as they are long."""
         self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
         if height > 2 * DEPTH_MAX:
-            self.issues.append(Issue(NOWHERE, "expression recursion limit exceeded: 250"))
+            self.issues.append(Issue(NOWHERE, TOO_DEEP))
             raise _SyntaxError
         return node
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from podscaler.api.cel import checking, library, literals, parsing, planning
 from podscaler.api.cel.budget import Budget
-from podscaler.api.cel.issues import CompileError, rendered
+from podscaler.api.cel.faults import BudgetError
+from podscaler.api.cel.issues import NOWHERE, CompileError, Issue, rendered
 from podscaler.api.cel.types import Type
 
 
@@ -37,11 +38,21 @@ class Program:
 
     def run(self, values: Mapping[str, Any], budget: Budget) -> Any:
         """The value of the expression. Raises EvaluationError, and BudgetError when the budget is used up."""
-        return self.step(planning.Scope(dict(values), budget))
+        try:
+            return self.step(planning.Scope(dict(values), budget))
+        except RecursionError:
+            raise BudgetError from None
 
 
 def compiled(source: str, variables: Mapping[str, Type]) -> Program:
     """The program of an expression over variables of these types. Raises CompileError with all that is wrong."""
+    try:
+        return _compiled(source, variables)
+    except RecursionError:
+        raise CompileError(rendered(source, [Issue(NOWHERE, parsing.TOO_DEEP)])) from None
+
+
+def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
     tree = parsing.parsed(source)
     checker = checking.Checker(library.FUNCTIONS, {**library.TYPE_IDENTS, **variables})
     result = checker.type_of(tree)
