@@ -117,7 +117,7 @@ class ExtensionServer:
 
 def _peer(request: web.BaseRequest) -> str:
     certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
-    parts = {key: value for part in (certificate or {}).get("subject", ()) for key, value in part}
+    parts: dict[str, str] = {key: value for part in (certificate or {}).get("subject", ()) for key, value in part}
     return parts.get("commonName", "")
 
 

@@ -11,6 +11,7 @@ from podscaler.api.kinds import apiservice
 from podscaler.controlplane.cluster.apiservices import MANAGED, RESOURCE, ApiServices
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.registry import Change
 from podscaler.controlplane.store import open_store, run_inline
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
@@ -72,12 +73,28 @@ async def test_what_is_deleted_comes_back_with_the_next_start(registry: LocalReg
         pytest.param({"groupPriorityMinimum": 0}, "must be positive and less than 20000", id="no priority"),
         pytest.param({"versionPriority": 1001}, "must be positive and less than 1000", id="too much priority"),
         pytest.param({"service": {"name": "s"}}, "spec.service.namespace: Required value", id="no namespace"),
-        pytest.param({"caBundle": "MQ=="}, "may not have a caBundle", id="certificates"),
+        pytest.param({"service": {"namespace": "n"}}, "spec.service.name: Required value", id="no name"),
+        pytest.param(
+            {"service": {"namespace": "n", "name": "s", "port": 0}},
+            "spec.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
+            id="port 0",
+        ),
+        pytest.param({"service": {"namespace": "n", "name": "s", "port": 65536}}, "spec.service.port", id="port 65536"),
+        pytest.param(
+            {"service": {"namespace": "n", "name": "s"}, "caBundle": "MQ==", "insecureSkipTLSVerify": True},
+            "spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present",
+            id="certificates that are not looked at",
+        ),
+        pytest.param(
+            {"caBundle": "MQ=="},
+            'spec.caBundle: Invalid value: "1 bytes": local APIServices may not have a caBundle',
+            id="certificates",
+        ),
         pytest.param({"insecureSkipTLSVerify": True}, "may not have insecureSkipTLSVerify", id="no verification"),
     ],
 )
 async def test_faults(registry: LocalRegistry, spec: dict[str, Any], fault: str) -> None:
-    """An APIService is checked as upstream does, and may only be local."""
+    """An APIService is checked as upstream does."""
     service = _service("v1.own.example.com", {})
     with pytest.raises(StatusError, match=fault) as refused:
         await registry.create(RESOURCE, {**service, "spec": {**service["spec"], **spec}})
@@ -106,3 +123,49 @@ def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
     version, _, group = name.partition(".")
     spec = {"group": group, "version": version, "groupPriorityMinimum": 5, "versionPriority": 5}
     return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+METRICS = (("metrics.k8s.io", "v1beta1"),)
+
+
+async def test_an_adapter_in_the_place_of_our_metrics(registry: LocalRegistry) -> None:
+    """It stays, through restarts too, although it took over the label of the one that was made here."""
+    for _ in range(2):
+        services = ApiServices(registry, METRICS, has_definitions=False)
+        await services.sync("v1beta1.metrics.k8s.io")
+        reference = {"namespace": "kube-system", "name": "metrics-server"}
+
+        def name_service(service: dict[str, Any], reference: dict[str, str] = reference) -> None:
+            service["spec"]["service"] = dict(reference)
+
+        await registry.mutate(RESOURCE, "", "v1beta1.metrics.k8s.io", name_service)
+    found = registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")
+    assert found["spec"]["service"] == {**reference, "port": 443}
+
+
+async def test_ours_comes_back_when_an_adapter_goes(registry: LocalRegistry) -> None:
+    """Metrics that are measured here are served again, and say so."""
+    services = ApiServices(registry, METRICS, has_definitions=False)
+    await services.sync("v1beta1.metrics.k8s.io")
+    gone = registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")
+    await registry.delete(RESOURCE, "", "v1beta1.metrics.k8s.io")
+    keys = [key for each in services.watches() for key in each.keys(Change("DELETED", gone))]
+    for key in keys:
+        await services.sync(key)
+    assert registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")["spec"] == gone["spec"]
+
+
+async def test_one_with_a_service_is_nobody_else_s(registry: LocalRegistry) -> None:
+    """What a label says does not count against a Service."""
+    service = _service("v1beta1.custom.metrics.k8s.io", {MANAGED: "onstart"})
+    service["spec"]["service"] = {"namespace": "n", "name": "s"}
+    await registry.create(RESOURCE, service)
+    await _sync_all(registry)
+    assert registry.find(RESOURCE, "", "v1beta1.custom.metrics.k8s.io") is not None
+
+
+def test_the_table_of_a_service() -> None:
+    """kubectl shows which Service serves."""
+    service = _service("v1.own.example.com", {})
+    service["spec"]["service"] = {"namespace": "n", "name": "s", "port": 443}
+    assert apiservice.RESOURCE.printer.row(service, 0)[1:3] == ["n/s", "Unknown"]

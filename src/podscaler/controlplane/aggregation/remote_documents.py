@@ -95,12 +95,9 @@ class RemoteDocuments:
         """Ask again."""
         version, _, group = key.partition(".")
         remote = self._remotes.find(group, version)
-        if remote is None:
-            self._keep(key, None)
-            await self._connections.keep_only(self._remotes.all())
-            return None
-        self._keep(key, await self._ask(remote))
-        return PERIOD_S
+        self._keep(key, await self._ask(remote) if remote is not None else None)
+        await self._connections.keep_only(self._remotes.all())
+        return PERIOD_S if remote is not None else None
 
     def report(self, key: str, error: Exception) -> None:
         """Nothing more than the log."""

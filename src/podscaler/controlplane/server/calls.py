@@ -13,6 +13,7 @@ from podscaler.clock import Clock
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.rules import Authorizer
 from podscaler.controlplane.aggregation.layer import Aggregation
+from podscaler.controlplane.aggregation.versions import Remote
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
@@ -58,6 +59,10 @@ class Plane:
     accounts: AccountTokens | None = None
     authorizer: Authorizer | None = None
     aggregation: Aggregation | None = None
+
+    def remote_of(self, group: str, version: str) -> Remote | None:
+        """The other server that has a group and version, None where it is this one."""
+        return self.aggregation.remotes.find(group, version) if self.aggregation is not None else None
 
     def metrics_of(self, group: str) -> MetricApis | None:
         """Who answers for metrics of a group here: nobody, where another server serves that group."""

@@ -13,6 +13,7 @@ from podscaler.api import names as name_rules
 from podscaler.controlplane import field_selectors
 from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.access.users import User
+from podscaler.controlplane.aggregation.versions import Remote
 from podscaler.controlplane.server import (
     answers,
     bodies,
@@ -130,28 +131,28 @@ class Dispatcher:
             return answers.unfinished_path(path)
         target = paths.parse(path)
         if target is None:
-            exchange.wanted = Attributes(request.method.lower(), path=path)
-            self._admit(exchange, user, exchange.wanted)
-            forwarded = await self._forwarded(exchange, path, query, paths.group_version(path))
-            return forwarded or await self._pages.answer(request, path, exchange.query)
+            return await self._to_page(exchange, path, query, user)
         exchange.wanted = _attributes(request.method, target, exchange.query)
         exchange.version = target.version
         acting = self._admit(exchange, user, exchange.wanted)
         if path.startswith("//"):
             return answers.NOT_FOUND_PAGE
-        forwarded = await self._forwarded(exchange, path, query, (target.group, target.version))
-        return forwarded or await self._to_resource(exchange, target, acting)
+        if (remote := self._plane.remote_of(target.group, target.version)) is not None:
+            return await self._hand_on(Forwarded(request, path, query, acting, exchange.wanted), remote)
+        return await self._to_resource(exchange, target, acting)
 
-    async def _forwarded(
-        self, exchange: Exchange, path: str, query: str, served: tuple[str, str] | None
-    ) -> Response | None:
-        """The answer of the server that has the group and version, None where that is this one."""
-        aggregation = self._plane.aggregation
-        remote = aggregation.remotes.find(*served) if aggregation is not None and served is not None else None
-        if remote is None or aggregation is None or exchange.acting is None or exchange.wanted is None:
-            return None
-        asked = Forwarded(exchange.request, path, query, exchange.acting, exchange.wanted)
-        return await forwarding.forward(aggregation, remote, asked, self._streams)
+    async def _to_page(self, exchange: Exchange, path: str, query: str, user: User) -> Response:
+        request = exchange.request
+        exchange.wanted = Attributes(request.method.lower(), path=path)
+        acting = self._admit(exchange, user, exchange.wanted)
+        root = paths.group_version(path)
+        if root is not None and (remote := self._plane.remote_of(*root)) is not None:
+            return await self._hand_on(Forwarded(request, path, query, acting, exchange.wanted), remote)
+        return await self._pages.answer(request, path, exchange.query)
+
+    async def _hand_on(self, asked: Forwarded, remote: Remote) -> Response:
+        assert self._plane.aggregation is not None
+        return await forwarding.forward(self._plane.aggregation, remote, asked, self._streams)
 
     def _admit(self, exchange: Exchange, user: User, wanted: Attributes) -> User:
         """For whom the request is carried out. Raises StatusError 400, 403."""
