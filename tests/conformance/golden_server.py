@@ -14,7 +14,7 @@ from pathlib import Path
 
 from podscaler.api import catalog
 from podscaler.clock import SystemClock
-from podscaler.controlplane import pod_classes
+from podscaler.controlplane import limit_ranges, pod_classes
 from podscaler.controlplane.access import bootstrap, signing_key
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
@@ -70,6 +70,7 @@ def serving(
         await make_system_namespaces(LocalRegistry(objects))
         await bootstrap.ensure_policy(LocalRegistry(objects))
         await pod_classes.make_system_classes(LocalRegistry(objects))
+        limit_ranges.admit_pods(objects)
         pod_classes.admit_pods(objects)
         cluster_ips = ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200))
         objects.give("services", cluster_ips.give)

@@ -24,7 +24,7 @@ from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
-from podscaler.controlplane import pod_classes
+from podscaler.controlplane import limit_ranges, pod_classes
 from podscaler.controlplane.access import (
     account_admission,
     audit_log,
@@ -187,6 +187,7 @@ class ControlPlane:
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
         accounts = AccountTokens(access.key, objects.find, self._clock)
+        limit_ranges.admit_pods(objects)
         pod_classes.admit_pods(objects)
         if not self._settings.api_only:
             account_admission.admit_pods(objects, Random())

@@ -1,4 +1,4 @@
-"""The record of LimitRange (core/v1): kept for clients; nothing is limited by it.
+"""The record of LimitRange (core/v1); `podscaler.controlplane.limit_ranges` applies it to new pods.
 
 Source: the API reference of core/v1.
 """
