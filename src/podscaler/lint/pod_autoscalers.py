@@ -1,7 +1,8 @@
 """What the API server and the controller make of a PodAutoscaler (podscaler.dev/v1alpha1).
 
 Called by `reading`. Such an object is read by its definition, and by the rules of a HorizontalPodAutoscaler, whose spec
-it has: the definition holds them as CEL, which not every server evaluates, and its controller refuses what breaks them.
+it has. The definition holds them as CEL, too, which is left out here: a HorizontalPodAutoscaler's own say more exactly
+where the fault is.
 
 Source: `podscaler crd`; spec/api.md 2.
 """
@@ -9,6 +10,7 @@ Source: `podscaler crd`; spec/api.md 2.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from podscaler.api import decoding, pod_autoscaler
 from podscaler.api.custom import records
@@ -35,8 +37,14 @@ class Decoded:
 
 @cache
 def record() -> Resource:
-    """As an API server serves it that has the definition."""
-    return records.of(pod_autoscaler.definition()).stored
+    """As an API server serves it that has the definition, but for the rules."""
+    return records.of(_without_rules(pod_autoscaler.definition())).stored
+
+
+def _without_rules(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _without_rules(member) for name, member in part.items() if name != "x-kubernetes-validations"}
+    return [_without_rules(item) for item in part] if isinstance(part, list) else part
 
 
 def decoded(value: Object) -> Decoded:

@@ -131,6 +131,8 @@ class Checker:
             return target.params[1]
         if target.is_param:
             self._bindings = types.assigned(self._bindings, DYN, target) or self._bindings
+        elif "." in target.name:
+            self._report(offset, f"unexpected failed resolution of '{target}'")
         elif not types.is_dynamic(target):
             self._report(offset, f"type '{target}' does not support field selection")
         return DYN
@@ -163,7 +165,7 @@ class Checker:
     def _resolve(self, node: Call, name: str, given: list[Type], *, is_method: bool = False) -> Type:
         overloads = self._functions.get(name)
         if overloads is None:
-            return self._undeclared(node.offset, name)
+            return self._undeclared(node.offset, node.function if node.target is None else name)
         result: Type | None = None
         for overload in overloads:
             if overload.is_method is is_method:

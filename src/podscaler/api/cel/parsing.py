@@ -224,7 +224,6 @@ class _Parser:
         return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS}}}"
 
     def _name(self) -> Node:
-        first = self.token
         is_rooted = self._skip(".")
         name = self._expect_name()
         if name.text in KEYWORDS:
@@ -235,7 +234,7 @@ class _Parser:
         if self.token.kind == "{":
             return self._map(text, self.token.offset)
         dotted = self._message_name(text)
-        return dotted if dotted is not None else Ident(first.offset, text)
+        return dotted if dotted is not None else Ident(name.offset, text)
 
     def _message_name(self, text: str) -> Node | None:
         """A message like `a.B{}`, None where the name goes on as members."""
