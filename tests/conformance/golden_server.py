@@ -19,6 +19,7 @@ from podscaler.controlplane.access import bootstrap, signing_key
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
+from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
@@ -66,7 +67,8 @@ def serving(
         users = Authenticator(
             {ADMIN_TOKEN: replace(ADMIN, uid="1000"), VIEWER_TOKEN: User("viewer", ("viewers",), "1001")}, accounts
         )
-        neighbours = Neighbours(virtual=virtual, accounts=accounts)
+        aggregation = Aggregation(objects, clock, folder / "nobody-is-asked.pem")
+        neighbours = Neighbours(virtual=virtual, accounts=accounts, aggregation=aggregation)
         await make_system_namespaces(LocalRegistry(objects))
         await bootstrap.ensure_policy(LocalRegistry(objects))
         await pod_classes.make_system_classes(LocalRegistry(objects))
