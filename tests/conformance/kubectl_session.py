@@ -23,7 +23,10 @@ from golden_rest import new_ident
 
 MANIFESTS = Path(__file__).parent / "golden" / "manifests"
 TIMEOUT_S = 25
+"""After which a command that waits for ever is ended, with this exit status: some transcripts hold that."""
 TIMED_OUT = 124
+PATIENCE_S = 120
+"""For a command that ended by itself when it was recorded, and may need longer on a busy machine."""
 PLURALS = {"Service": "services", "NodeMetrics": "nodes", "PodMetrics": "pods"}
 CLUSTER_WIDE = ("nodes", "widget")
 """Fixtures with objects in no namespace, which are removed afterwards: others would see them."""
@@ -65,7 +68,7 @@ class Server:
     def wait_until_served(self, spec: dict[str, Any]) -> None:
         """Until the objects of a new definition can be listed."""
         path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while self.call("GET", path)[0] != 200 and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -127,9 +130,10 @@ class Session:
         }
         command = [self.kubectl, *self._filled(step["argv"])]
         stdin = self._filled(step.get("stdin", ""))
+        limit_s = TIMEOUT_S if step.get("exit", TIMED_OUT) == TIMED_OUT else PATIENCE_S
         try:
             return subprocess.run(
-                command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S, env=env, cwd=folder
+                command, input=stdin, capture_output=True, text=True, timeout=limit_s, env=env, cwd=folder
             )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, TIMED_OUT, "", "(ran too long)")
