@@ -1,9 +1,9 @@
 """From the text of an expression to its tree.
 
-Called by `programs`. The first syntax error ends parsing; literals and names that are wrong are collected.
+Called by `programs`. A word too much or too few is told, and parsing goes on; any other syntax error ends it.
 
 Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's sentences as cel-go shows them.
-Differs: upstream goes on after a syntax error and may tell more; nesting ends at DEPTH_MAX, upstream's at 250.
+Differs: upstream goes on after every syntax error and may tell more; nesting ends at DEPTH_MAX, upstream's at 250.
 """
 
 from dataclasses import dataclass, field
@@ -72,7 +72,10 @@ class _Parser:
         """An expression; `instead` is what else might have stood there, for the message."""
         self._enter()
         if self.token.kind not in _BEGIN:
-            raise self._fail(self._no_beginning(instead))
+            fault = self._fail(self._no_beginning(instead))
+            self._take()
+            if self.token.kind not in _BEGIN:
+                raise fault
         condition = self._any_of()
         if self.token.kind == "?":
             mark = self._take()
@@ -280,8 +283,9 @@ class _Parser:
         return Literal(name.offset, name.text)
 
     def _take(self) -> Token:
+        """The word at hand; the end stays where it is."""
         token = self.token
-        self.position += 1
+        self.position += token.kind != EOF
         return token
 
     def _skip(self, kind: str) -> bool:
@@ -301,9 +305,12 @@ class _Parser:
             return self._take()
         after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
         if after == kind:
-            raise self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
-        if token.kind in _BEGIN if kind == ":" else token.kind == EOF:
-            raise self._fail(f"missing '{kind}' at '{token.text}'")
+            self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
+            self._take()
+            return self._take()
+        if (token.kind in _BEGIN) is (kind == ":"):
+            self._fail(f"missing '{kind}' at '{token.text}'")
+            return token
         raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")
 
     def _expect_name(self) -> Token:

@@ -249,7 +249,8 @@ def _run(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement)
     kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
     try:
         own = rule_values.seen(values[0], node.schema, is_root=node.is_root)
-        old = rule_values.seen(values[1], node.schema, is_root=node.is_root)
+        before = values[1] if any(rule.needs_old for rule in node.rules) else None
+        old = rule_values.seen(before, node.schema, is_root=node.is_root)
     except EvaluationError as error:
         found.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
         return
