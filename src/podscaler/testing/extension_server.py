@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 HOST = "127.0.0.1"
+STOP_TIMEOUT_S = 0.1
 FRONT_PROXY = "front-proxy-client"
 _LIFE = timedelta(days=365)
 
@@ -87,7 +88,7 @@ class ExtensionServer:
         context.load_cert_chain(self.certificate)
         context.load_verify_locations(cadata=self.front_authority.decode())
         context.verify_mode = ssl.CERT_OPTIONAL
-        self._runner = web.ServerRunner(web.Server(self._respond), shutdown_timeout=0)
+        self._runner = web.ServerRunner(web.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
         site = web.TCPSite(self._runner, HOST, self.port, ssl_context=context)
         await site.start()

@@ -64,6 +64,7 @@ class World:
     authority: bytes
     client: aiohttp.ClientSession
     url: str
+    server: ApiServer
 
     async def request(self, method: str, path: str, *, token: str = "admin", **arguments: Any) -> Reply:
         """Send one request, as the admin unless `token` says otherwise."""
@@ -137,7 +138,7 @@ async def open_world(folder: Path, neighbours: Neighbours = NOBODY) -> AsyncIter
     port = await server.start("127.0.0.1", 0)
     async with aiohttp.ClientSession() as client:
         url = f"http://127.0.0.1:{port}"
-        yield World(registry, clock, aggregation, extension, authority, client, url)
+        yield World(registry, clock, aggregation, extension, authority, client, url, server)
     await server.stop()
     await aggregation.close()
     await extension.stop()

@@ -195,6 +195,40 @@ async def test_watches_come_as_they_are_sent(world: World) -> None:
     assert lines == [b'{"type":"ADDED","object":{"n":%d}}\n' % number for number in range(3)]
 
 
+async def test_a_server_that_takes_too_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not meant to last ends, as everywhere."""
+    monkeypatch.setattr("podscaler.controlplane.server.forwarding.REQUEST_TIMEOUT_S", 0.05)
+    waited = asyncio.Event()
+
+    async def hang(request: web.BaseRequest) -> web.StreamResponse:
+        await waited.wait()
+        return web.Response()
+
+    world.extension.answers[THINGS_PATH] = hang
+    reply = await world.get(THINGS_PATH)
+    waited.set()
+    assert (reply.status, reply.body["reason"]) == (504, "Timeout")
+    assert reply.body["message"] == "Timeout: request did not complete within the allotted timeout"
+
+
+async def test_open_watches_end_with_the_server(world: World) -> None:
+    """As our own do: as if their time were up."""
+
+    async def watch(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        await response.write(b"{}\n")
+        await asyncio.Event().wait()
+        return response
+
+    world.extension.answers[THINGS_PATH] = watch
+    path = f"{world.url}{THINGS_PATH}?watch=true"
+    async with world.client.get(path, headers={"Authorization": "Bearer admin"}) as answer:
+        assert await answer.content.readline() == b"{}\n"
+        await world.server.stop()
+        assert await answer.content.read() == b""
+
+
 async def test_an_answer_that_breaks_off(world: World) -> None:
     """The client sees that it is not whole."""
 

@@ -127,17 +127,18 @@ class RemoteDocuments:
     async def _resources(self, remote: Remote) -> Sequence[Object]:
         try:
             body = await self._read(remote, "/apis", identity.AGGREGATOR, AGGREGATED)
-            found = resource_lists.find_in_discovery(body, remote.group, remote.version)
+            found = await asyncio.to_thread(resource_lists.find_in_discovery, body, remote.group, remote.version)
         except (NoDocument, msgspec.MsgspecError):
             found = None  # older servers have no such document
         if found is not None:
             return found
-        return resource_lists.of_list(await self._read(remote, remote.path, identity.DISCOVERER, "application/json"))
+        body = await self._read(remote, remote.path, identity.DISCOVERER, "application/json")
+        return await asyncio.to_thread(resource_lists.of_list, body)
 
     async def _openapi_url(self, remote: Remote) -> str:
         try:
             body = await self._read(remote, "/openapi/v3", identity.DOCUMENTER, "application/json")
-            paths = msgspec.json.decode(body, type=_OpenApiIndex).paths
+            paths = (await asyncio.to_thread(msgspec.json.decode, body, type=_OpenApiIndex)).paths
         except (NoDocument, msgspec.MsgspecError):
             return ""
         found = paths.get(remote.path.removeprefix("/"))

@@ -57,7 +57,13 @@ def group_version(path: str) -> tuple[str, str] | None:
     parts = path.strip("/").split("/")
     if parts[:2] == ["openapi", "v3"]:
         parts = parts[2:]
-    return (parts[1], parts[2]) if len(parts) == 3 and parts[0] == "apis" else None
+    match parts:
+        case ["apis", group, version]:
+            return group, version
+        case ["api", version]:
+            return "", version
+        case _:
+            return None
 
 
 def is_unfinished(path: str) -> bool:
