@@ -152,11 +152,11 @@ class RemoteDocuments:
         try:
             if answer.status != 200:
                 raise NoDocument(f"{path}: status {answer.status}")
-            body = b""
+            body = bytearray()
             async for chunk in answer.content.iter_any():
                 body += chunk
                 if len(body) > DOCUMENT_MAX_BYTES:
                     raise NoDocument(f"{path}: more than {DOCUMENT_MAX_BYTES} bytes")
-            return body
+            return bytes(body)
         finally:
             answer.release()
