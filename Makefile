@@ -43,7 +43,7 @@ fuzz: $(READY) ## 2,000 odd requests of each operation of the API (over an hour;
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; $(BIN)/python -m pytest -q -n 2 --hypothesis-seed=$$seed tests/fuzz
 
 e2e: $(READY) ## the end-to-end tests alone, with a minute of kill -9 under load
-	PODSCALER_CHURN_S=60 $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
+	PODSCALER_CHURN_S=60 $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e tests/conformance/test_kubectl_transcripts.py
 
 soak: $(READY) ## 2,000 autoscalers under faults for SOAK_MINUTES (30), then ten minutes of churn on both control planes
 	$(BIN)/python -m benchmarks.soak

@@ -21,7 +21,7 @@ from fuzz_verdict import Alarm
 from podscaler.api import catalog, json_text
 from podscaler.api.kinds import hpa_removed, metrics
 from podscaler.clock import SystemClock
-from podscaler.controlplane import pod_classes
+from podscaler.controlplane import limit_ranges, pod_classes
 from podscaler.controlplane.access import bootstrap, signing_key
 from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
@@ -119,6 +119,7 @@ async def _serve(folder: Path, ports: list[int], started: threading.Event, stop:
     await make_system_namespaces(registry)
     await bootstrap.ensure_policy(registry)
     await pod_classes.make_system_classes(registry)
+    limit_ranges.admit_pods(objects)
     pod_classes.admit_pods(objects)
     cluster_ips = ClusterIPs(registry, clock, AddressBlock(200))
     objects.give("services", cluster_ips.give)

@@ -24,6 +24,7 @@ UPSTREAMS_5XX = {
     r"no elements in any of the given slices": "as above",
     r"expected a \[\]interface \{\}, but received a ": "as above",
     r"cannot merge lists without merge key for type string": "as above",
+    r"target\.(kind|name): ": "BindingREST returns the faults of a Binding as they are",
     r"the spec replicas field \S+ does not exist": "ScaleREST.Get of a custom object that lacks it",
 }
 """Messages of refusals that are a 500 (or 504) upstream too, with the reason; patterns."""
