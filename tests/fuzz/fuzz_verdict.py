@@ -25,6 +25,7 @@ UPSTREAMS_5XX = {
     r"expected a \[\]interface \{\}, but received a ": "as above",
     r"cannot merge lists without merge key for type string": "as above",
     r"target\.(kind|name): ": "BindingREST returns the faults of a Binding as they are",
+    r"unable to determine kind and namespace from url": "a path of watches that ends too early is no request at all",
     r"the spec replicas field \S+ does not exist": "ScaleREST.Get of a custom object that lacks it",
 }
 """Messages of refusals that are a 500 (or 504) upstream too, with the reason; patterns."""

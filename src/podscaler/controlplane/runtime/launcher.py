@@ -42,6 +42,8 @@ MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MS_RELATIME = 1 << 21
+IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
+"""What this process may ignore: the first two where a shell started it in the background, the others as Python does."""
 KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048
 """nosuid, nodev, noexec, noatime, nodiratime: the same bits in statvfs and in mount(2)."""
 ST_RELATIME = 4096
@@ -221,8 +223,8 @@ def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
         os.setgroups(plan["groups"])
         os.setgid(plan["group"])
         os.setuid(plan["user"])
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and what is ignored stays so across exec
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)  # what is ignored stays so across exec
     program = plan["argv"][0]
     try:
         os.execvpe(program, plan["argv"], env)  # noqa: S606  running what the pod says is this program's purpose
