@@ -11,6 +11,7 @@ from podscaler.api.kinds import (
     customresourcedefinition,
     daemonset,
     deployment,
+    endpoints,
     endpointslice,
     event,
     hpa,
@@ -40,6 +41,7 @@ from podscaler.api.resources import Resource
 
 RESOURCES: tuple[Resource, ...] = (
     configmap.CONFIG_MAP,
+    endpoints.RESOURCE,
     event.RESOURCE,
     limitrange.RESOURCE,
     namespace.RESOURCE,

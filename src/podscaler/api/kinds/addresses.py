@@ -9,6 +9,7 @@ import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
 
 FAULT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+LOOPBACK_FAULT = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
 _NETWORK_FAULT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
@@ -22,6 +23,12 @@ def find(text: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+def without_leading_zeros(text: str) -> str:
+    """The text as the address that upstream takes it for: leading zeros of IPv4 parts do not count."""
+    head, colon, tail = text.rpartition(":")
+    return f"{head}{colon}{_LEADING_ZEROS.sub('', tail)}" if "." in tail else text
+
+
 def faults(text: str) -> list[str]:
     """What forbids `text` as an address that others reach: no address, or one of a range with a meaning of its own."""
     address = find(text)
@@ -29,7 +36,7 @@ def faults(text: str) -> list[str]:
         return [FAULT]
     found = [f"may not be unspecified ({text})"] if address.is_unspecified else []
     if address.is_loopback:
-        found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+        found.append(LOOPBACK_FAULT)
     if address.is_link_local:
         found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if any(address.version == each.version and address in each for each in _LOCAL_MULTICAST):
