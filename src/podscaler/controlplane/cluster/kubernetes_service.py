@@ -17,6 +17,7 @@ from podscaler.controlplane.workloads.loop import Watched
 
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
+ENDPOINTS = "endpoints"
 KEY = ("default", "kubernetes")
 PORT_NAME = "https"
 PORT = 443
@@ -46,15 +47,15 @@ class KubernetesService:
         self._server = server
 
     def watches(self) -> Sequence[Watched[selection.Key]]:
-        """The Service and its slice, in case somebody deletes or changes them."""
-        return [Watched(SERVICES, _own), Watched(SLICES, _own)]
+        """The Service, its slice and its Endpoints, in case somebody deletes or changes them."""
+        return [Watched(SERVICES, _own), Watched(SLICES, _own), Watched(ENDPOINTS, _own)]
 
     def prime(self) -> Iterable[selection.Key]:
         """The one key."""
         return [KEY]
 
     async def sync(self, key: selection.Key) -> float | None:
-        """Create or mend both objects."""
+        """Create or mend the objects."""
         host, port = self._server
         service = self._registry.find(SERVICES, *key)
         if service is None:
@@ -66,7 +67,15 @@ class KubernetesService:
             await self._registry.create(SLICES, _slice(host, port))
         elif (one.get("endpoints"), one.get("ports")) != ((new := _slice(host, port))["endpoints"], new["ports"]):
             await self._registry.update(SLICES, {**one, "endpoints": new["endpoints"], "ports": new["ports"]})
+        await self._sync_endpoints(_endpoints(host, port))
         return None
+
+    async def _sync_endpoints(self, wanted: Object) -> None:
+        found = self._registry.find(ENDPOINTS, *KEY)
+        if found is None:
+            await self._registry.create(ENDPOINTS, wanted)
+        elif found.get("subsets") != wanted["subsets"]:
+            await self._registry.update(ENDPOINTS, {**found, "subsets": wanted["subsets"]})
 
     def report(self, key: selection.Key, error: Exception) -> None:
         """Nothing more than the log."""
@@ -95,3 +104,10 @@ def _slice(host: str, port: int) -> Object:
         "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
         "ports": [{"name": PORT_NAME, "protocol": "TCP", "port": port}],
     }
+
+
+def _endpoints(host: str, port: int) -> Object:
+    metadata = {"namespace": KEY[0], "name": KEY[1], "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}
+    ports = [{"name": PORT_NAME, "port": port, "protocol": "TCP"}]
+    subsets = [{"addresses": [{"ip": host}], "ports": ports}]
+    return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets}

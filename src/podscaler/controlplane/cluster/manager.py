@@ -29,6 +29,7 @@ from podscaler.controlplane.known_kinds import KnownKinds
 from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.services.balancer import Address
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
+from podscaler.controlplane.services.endpoint_controller import EndpointController
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.listening import raise_connection_limit
 from podscaler.controlplane.services.proxy import ServiceProxy
@@ -48,6 +49,7 @@ ALL = frozenset(
         "daemonset-controller",
         "deployment-controller",
         "disruption-controller",
+        "endpoint-controller",
         "endpoint-slice-controller",
         "event-expiry",
         "generic-garbage-collector",
@@ -155,6 +157,7 @@ class Controllers:
             "kubernetes-service-controller": lambda: KubernetesService(registry, facts.server),
             "namespace-defaults-controller": lambda: NamespaceDefaults(registry, ca_certificate=facts.ca_certificate),
             "service-proxy": lambda: self._proxy,
+            "endpoint-controller": lambda: EndpointController(registry, clock),
             "endpoint-slice-controller": lambda: EndpointSlices(registry, clock),
             "daemonset-controller": lambda: DaemonSets(registry, clock),
             "disruption-controller": lambda: DisruptionBudgets(registry, clock),
