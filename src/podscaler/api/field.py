@@ -77,7 +77,7 @@ def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -
     full_kind = f"{kind}.{group}" if group else kind
     details = {"name": name, "group": group, "kind": kind}
     return StatusError(
-        f'{full_kind} "{name}" is invalid: {shown}',
+        f"{full_kind} {quoting.quoted(name)} is invalid: {shown}",
         code=422,
         reason="Invalid",
         details={key: value for key, value in details.items() if value},

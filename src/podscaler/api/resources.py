@@ -144,10 +144,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How a kind looks as a Table: `row` returns one cell per column; its second argument is now (nanoseconds)."""
+    """How a kind looks as a Table: `row` returns one cell per column; its second argument is now (nanoseconds).
+
+    `empty_is_null` where upstream has no printer of its own for the kind: a table without rows has null for them then.
+    """
 
     columns: tuple[Column, ...]
     row: Callable[[Object, int], list[Any]]
+    empty_is_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)

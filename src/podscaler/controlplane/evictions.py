@@ -6,6 +6,8 @@ budget allows is taken from its status before the pod is deleted, so that two ev
 Source: documentation "API-initiated Eviction"; upstream's refusals.
 """
 
+from dataclasses import replace
+
 from podscaler.api import selectors
 from podscaler.api.resources import Object
 from podscaler.api.selectors import SelectorError
@@ -36,7 +38,45 @@ async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteO
     for budget in budgets:
         if not _may_go_unhealthy(pod, budget):
             await _take(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
+    if not options.dry_run:
+        options = await _mark(objects, namespace, name, options=options, now_ns=now_ns)
     await objects.delete(PODS, namespace, name, options=options)
+
+
+async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> DeleteOptions:
+    """Note in the pod's status why it goes; returns the options for the delete that follows.
+
+    A pod that does not meet the preconditions stays as it is: the delete refuses it. A resourceVersion that it does
+    meet is that of before the mark, so the delete looks for that of the marked pod.
+    """
+    wanted = options.preconditions
+    is_met = False
+
+    def change(pod: Object) -> Object:
+        nonlocal is_met
+        metadata = pod["metadata"]
+        is_met = wanted.uid in ("", metadata["uid"]) and wanted.resource_version in ("", metadata["resourceVersion"])
+        if is_met:
+            _tell_evicted(pod.setdefault("status", {}).setdefault("conditions", []), rfc3339(now_ns))
+        return pod
+
+    update = UpdateOptions("status", author=None)
+    marked = await objects.update(PODS, namespace, name, change, options=update)
+    if not (is_met and wanted.resource_version):
+        return options
+    return replace(options, preconditions=replace(wanted, resource_version=str(marked.revision)))
+
+
+def _tell_evicted(conditions: list[Object], now: str) -> None:
+    told = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    former = next((each for each in conditions if each.get("type") == "DisruptionTarget"), None)
+    if former is None:
+        plain = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        conditions.append(plain | told)
+        return
+    if former.get("status") != "True":
+        former["lastTransitionTime"] = now
+    former.update(status="True", **told)
 
 
 def _is_free(pod: Object) -> bool:

@@ -6,6 +6,8 @@ Called by `selecting`. Source: k8s.io/apimachinery/pkg/fields (documented syntax
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from podscaler.api import quoting
+
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 _WITHOUT_NAMESPACE = frozenset({"Namespace", "Node"})
 _KINDS_THAT_NAME_THEMSELVES = frozenset({"Job"})
@@ -50,7 +52,7 @@ def check_known(
         if selectable or is_custom:
             raise FieldSelectorError(f"field label not supported: {term.field}")
         raise FieldSelectorError(
-            f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            f'{quoting.quoted(term.field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
 
 

@@ -59,3 +59,61 @@ def test_sets_of_no_plain_values_are_warned_of(items: Object, kind: str) -> None
     why = "is not supported by server-side apply or CEL validation rules"
     wanted = [f'x-kubernetes-list-type: set for items of type "{kind}" {why}'] if kind else []
     assert crd_validation.warnings(crd) == wanted
+
+
+def refused(*, metadata: Object | None = None, schema: Object | None = None, **members: Object) -> list[str]:
+    """What is wrong with a new definition."""
+    crd = definition(version("v1", storage=True) | members)
+    crd["metadata"] |= metadata or {}
+    crd["status"]["storedVersions"] = ["v1"]
+    crd["spec"]["conversion"] = {"strategy": "None"}
+    if schema is not None:
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    return [str(fault).removeprefix("spec.validation.openAPIV3Schema") for fault in crd_validation.faults(crd, None)]
+
+
+def test_what_a_definition_is_named_after_is_judged_as_its_name() -> None:
+    """A generated name can never be right, and both are told."""
+    wrong = 'must be spec.names.plural+"."+spec.group'
+    assert refused(metadata={"generateName": "x-", "name": "x-1"}) == [
+        f'metadata.generateName: Invalid value: "x-": {wrong}',
+        f'metadata.name: Invalid value: "x-1": {wrong}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "faults"),
+    [
+        pytest.param({"$ref": "#/x"}, [".$ref: Forbidden: $ref is not supported"], id="a reference hides the rest"),
+        pytest.param(
+            {"type": "array"},
+            [".items: Required value: must be specified", '.type: Invalid value: "array": must be object at the root'],
+            id="a list at the root",
+        ),
+        pytest.param(
+            {"type": "object", "default": {"kind": "Gear"}},
+            [".default.apiVersion: Required value"],
+            id="a default of the whole object",
+        ),
+        pytest.param({"type": "object", "default": None}, [], id="no default of the whole object"),
+    ],
+)
+def test_roots_of_schemas(schema: Object, faults: list[str]) -> None:
+    """What may not stand at the root is told once, and nothing that follows from it."""
+    assert refused(schema=schema) == faults
+
+
+@pytest.mark.parametrize(
+    ("path", "faults"),
+    [
+        pytest.param(".spec.any.name", [], id="a member of any name"),
+        pytest.param(".spec.any['name']", ["is an invalid path: array notation is not allowed"], id="brackets"),
+        pytest.param(".spec.none", ["is an invalid path: does not refer to a valid field"], id="unknown"),
+    ],
+)
+def test_paths_of_selectable_fields(path: str, faults: list[str]) -> None:
+    """Only members lead to a field, of any name where the schema has any."""
+    spec: Object = {"type": "object", "properties": {"any": {"type": "object", "additionalProperties": TEXT}}}
+    schema: Object = {"type": "object", "properties": {"spec": spec}}
+    found = refused(schema=schema, selectableFields=[{"jsonPath": path}])
+    assert found == [f'spec.selectableFields[0].jsonPath: Invalid value: "{path}": {fault}' for fault in faults]

@@ -30,6 +30,7 @@ from podscaler.errors import StatusError
         pytest.param({}, {"op": "replace", "path": "/a", "value": 1}, {"a": 1}, id="replace what is not there"),
         pytest.param({}, {"op": "copy", "from": "/a", "path": "/b"}, {"b": None}, id="copy what is not there"),
         pytest.param({"": 1}, {"op": "remove", "path": "/"}, {}, id="the empty name is a name"),
+        pytest.param({"a": 1}, {"op": "replace", "path": "x/a", "value": 2}, {"a": 2}, id="what precedes is skipped"),
     ],
 )
 def test_operation_applies(document: Any, operation: dict[str, Any], expected: Any) -> None:

@@ -141,3 +141,36 @@ async def test_a_pod_that_is_not_there(server: Running) -> None:
     """404."""
     status, body = await evict(server, "nobody")
     assert (status, body["message"]) == (404, 'pods "nobody" not found')
+
+
+async def conditions(server: Running) -> list[tuple[str, str, str]]:
+    """Type, status and reason of the pod's conditions."""
+    found = (await server.get(f"{PODS}/a")).body["status"]["conditions"]
+    return [(each["type"], each["status"], each.get("reason", "")) for each in found]
+
+
+READY = ("Ready", "True", "")
+EVICTED = ("DisruptionTarget", "True", "EvictionByEvictionAPI")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param({"propagationPolicy": "Orphan"}, [READY, EVICTED], id="a delete that waits"),
+        pytest.param({"propagationPolicy": "Bogus"}, [READY, EVICTED], id="a delete that is refused"),
+        pytest.param({"dryRun": ["All"]}, [READY], id="nothing is done"),
+        pytest.param({"preconditions": {"uid": "x"}}, [READY], id="another pod is meant"),
+        pytest.param({"preconditions": {"resourceVersion": "1"}}, [READY], id="another version is meant"),
+    ],
+)
+async def test_the_pod_says_why_it_goes(server: Running, options: dict[str, Any], told: list[tuple[str, ...]]) -> None:
+    """An eviction notes itself in the pod's status before the pod is deleted."""
+    await evict(server, deleteOptions=options)
+    assert await conditions(server) == told
+
+
+async def test_the_version_that_is_meant_is_that_before_the_mark(server: Running) -> None:
+    """A resourceVersion that the pod has is met, although the mark changes it."""
+    version = (await server.get(f"{PODS}/a")).body["metadata"]["resourceVersion"]
+    assert await evict(server, deleteOptions={"preconditions": {"resourceVersion": version}}) == (201, CREATED)
+    assert not await exists(server)

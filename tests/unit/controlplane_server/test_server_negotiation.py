@@ -129,6 +129,22 @@ def test_discovery_form(accept: str, aggregates: bool, form: Form) -> None:
 
 
 @pytest.mark.parametrize(
+    ("is_routed", "message"),
+    [
+        pytest.param(True, "406: Not Acceptable\n\nAvailable representations: ", id="by the router"),
+        pytest.param(False, "only the following media types are accepted: ", id="behind it"),
+    ],
+)
+def test_who_takes_no_form_of_discovery_is_refused(is_routed: bool, message: str) -> None:
+    """Upstream's router has other words than what it leads to; who names no form takes the plain one of both."""
+    types = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    with pytest.raises(StatusError) as refused:
+        negotiation.discovery_form("text/html", aggregates=False, is_routed=is_routed)
+    assert (refused.value.code, str(refused.value)) == (406, message + types)
+    assert negotiation.discovery_form("", aggregates=False, is_routed=is_routed) == PLAIN
+
+
+@pytest.mark.parametrize(
     ("accept", "form"),
     [
         pytest.param("application/yaml", Form("yaml"), id="YAML"),

@@ -219,3 +219,23 @@ async def test_a_replication_controller_is_a_target(server: Running, api_version
     await server.create(path_of(api_version), sent)
     stored = (await server.get(path_of("autoscaling/v2", "web"))).body
     assert stored["spec"]["scaleTargetRef"] == reference
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        pytest.param("/api/v1/namespaces/default/configmaps", [], id="a kind that upstream prints"),
+        pytest.param("/api/v1/namespaces/default/limitranges", None, id="a kind that it does not"),
+        pytest.param("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", None, id="roles"),
+    ],
+)
+async def test_tables_without_rows(server: Running, path: str, rows: list[Any] | None) -> None:
+    """They have an empty list of rows, or none, as upstream's have."""
+    found = await server.get(path, headers=TABLE, params={"labelSelector": "none=such"})
+    assert found.body["rows"] == rows
+
+
+async def test_names_are_quoted_in_refusals(server: Running) -> None:
+    """Whatever stands in a name, the sentence around it can be read."""
+    reply = await server.request("POST", "/api/v1/namespaces/default/configmaps", json={"metadata": {"name": 'a"\t'}})
+    assert reply.body["message"].startswith(r'ConfigMap "a\"\t" is invalid: metadata.name: Invalid value: "a\"\t": ')

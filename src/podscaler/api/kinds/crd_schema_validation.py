@@ -51,7 +51,7 @@ def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldE
         return []
     found = _root_faults(schema, path, has_status=has_status)
     found += _node_faults(schema, path, is_root=True, no_default="")
-    structure = crd_structure_validation.faults(schema, path)
+    structure = [] if _is_unsupported(schema) else crd_structure_validation.faults(schema, path)
     if structure:
         return found + structure
     parsed = structural.parse(schema)
@@ -62,6 +62,11 @@ def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldE
     if not all(".x-kubernetes-validations[" in field for field in fields):
         return found
     return found + crd_rule_validation.expression_faults(parsed, path, fields)
+
+
+def _is_unsupported(schema: Schema) -> bool:
+    """Whether anything in it keeps upstream from judging the structure."""
+    return any(map(schema.get, _UNSUPPORTED)) or any(_is_unsupported(child) for _, child in children(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
@@ -86,8 +91,10 @@ def selectable_faults(json_path: str, schema: Schema, path: str) -> list[FieldEr
     if not json_path.startswith("."):
         return [invalid(path, json_path, f"is an invalid path: expected [ or . but got: {json_path.partition('.')[0]}")]
     node: Schema | None = schema
+    if "[" in json_path:
+        return [invalid(path, json_path, "is an invalid path: array notation is not allowed")]
     for name in json_path.removeprefix(".").split("."):
-        node = ((node or {}).get("properties") or {}).get(name)
+        node = _member(node or {}, name)
     if node is None:
         return [invalid(path, json_path, "is an invalid path: does not refer to a valid field")]
     if json_path.split(".")[1] == "metadata":
@@ -98,6 +105,13 @@ def selectable_faults(json_path: str, schema: Schema, path: str) -> list[FieldEr
         )
         return [invalid(path, json_path, f"{text} allowed.")]
     return []
+
+
+def _member(schema: Schema, name: str) -> Schema | None:
+    """The schema of a member, which may be any member's."""
+    named = (schema.get("properties") or {}).get(name)
+    additional = schema.get("additionalProperties")
+    return named or (additional if isinstance(additional, dict) else None)
 
 
 def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
@@ -192,8 +206,8 @@ def _map_type_faults(schema: Schema, path: str) -> list[FieldError]:
 def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
     """Defaults that have unknown fields or break the schema that they stand in."""
     found = []
-    if schema.default is not ABSENT and not is_root:
-        found += _of_default(schema, f"{path}.default")
+    if schema.default is not ABSENT:
+        found += (_of_root_default if is_root else _of_default)(schema, f"{path}.default")
     for name, member in schema.properties.items():
         if is_root and name in META_FIELDS:
             continue
@@ -203,6 +217,13 @@ def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[Fie
     if schema.additional is not None:
         found += _default_faults(schema.additional, f"{path}.additionalProperties", is_root=False)
     return found
+
+
+def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
+    """A default of the whole object must say which kind it is."""
+    if not isinstance(schema.default, dict):
+        return []
+    return [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not schema.default.get(name)]
 
 
 def _of_default(schema: Structural, path: str) -> list[FieldError]:

@@ -62,11 +62,12 @@ def _type_faults(schema: Schema, path: str, level: Level) -> list[FieldError]:
         return [invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)]
     if not kind and not is_free:
         return [required(f"{path}.type", f"must not be empty {level}")]
-    if level == "at the root" and kind != "object":
-        return [invalid(f"{path}.type", kind, "must be object at the root")] if kind else []
+    found = []
     if kind == "array" and "items" not in schema:
-        return [required(f"{path}.items", "must be specified")]
-    return []
+        found.append(required(f"{path}.items", "must be specified"))
+    if level == "at the root" and kind and kind != "object":
+        found.append(invalid(f"{path}.type", kind, "must be object at the root"))
+    return found
 
 
 def _extension_faults(schema: Schema, path: str) -> list[FieldError]:

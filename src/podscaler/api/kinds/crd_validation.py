@@ -65,11 +65,14 @@ def warnings(new: Object) -> list[str]:
 
 
 def _name_faults(crd: Object) -> list[FieldError]:
-    name, spec = crd["metadata"].get("name", ""), crd["spec"]
-    names = spec.get("names") or {}
-    if not name or name == f"{names.get('plural', '')}.{spec.get('group', '')}":
-        return []
-    return [invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
+    """The name, and what it was made from, which upstream judges alike."""
+    metadata, spec = crd["metadata"], crd["spec"]
+    wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    return [
+        invalid(f"metadata.{member}", metadata[member], 'must be spec.names.plural+"."+spec.group')
+        for member in ("generateName", "name")
+        if metadata.get(member) and metadata[member] != wanted
+    ]
 
 
 def _spec_faults(spec: Object) -> list[FieldError]:

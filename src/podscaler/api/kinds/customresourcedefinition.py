@@ -152,5 +152,6 @@ RESOURCE = Resource(
             Column("Established", "boolean", description="Whether its objects can be stored.", priority=1),
         ),
         row=_row,
+        empty_is_null=True,
     ),
 )

@@ -53,5 +53,6 @@ RESOURCE = Resource(
             Column("Created At", "date", description="When the limit range was created."),
         ),
         row=_row,
+        empty_is_null=True,
     ),
 )

@@ -73,6 +73,7 @@ _PRINTER = Printer(
         Column("Created At", "date", description="When the role was created."),
     ),
     row=_row,
+    empty_is_null=True,
 )
 
 ROLE = Resource(

@@ -97,7 +97,7 @@ def refusal(user: User, wanted: Attributes, reason: str = "") -> StatusError:
 
 
 def _path_refusal(user: User, wanted: Attributes, reason: str) -> StatusError:
-    text = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
+    text = f"forbidden: User {quoting.quoted(user.name)} cannot {wanted.verb} path {quoting.quoted(wanted.path)}"
     return StatusError(_with_reason(text, reason), code=403, reason="Forbidden", details={})
 
 

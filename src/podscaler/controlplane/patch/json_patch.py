@@ -190,9 +190,12 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _pointer(operation: Operation, member: str) -> list[str]:
-    """The tokens of a JSON pointer; of what can be done with the whole document ("") only `replace` is."""
+    """The tokens of a JSON pointer; of what can be done with the whole document ("") only `replace` is.
+
+    What stands before the first slash is skipped, as upstream skips it: `data/x` is `/x`.
+    """
     text = operation.get(member)
-    if not isinstance(text, str) or not text.startswith("/"):
+    if not isinstance(text, str) or "/" not in text:
         raise _Inapplicable
     return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
 

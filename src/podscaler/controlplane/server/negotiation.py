@@ -82,12 +82,20 @@ def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -
 
 
 @lru_cache(maxsize=64)
-def discovery_form(accept: str, *, aggregates: bool) -> Form:
-    """The form for an answer about what is served; `aggregates` where the aggregated form exists.
+def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> Form:
+    """The form for an answer about what is served.
+
+    Args:
+        accept: the header.
+        aggregates: whether the aggregated form exists.
+        is_routed: whether upstream's router, which has words of its own, looks at the header first.
 
     Raises:
         StatusError: 406.
     """
+    clauses = _clauses(accept)
+    if clauses and not is_routed and not _ours(clauses):
+        raise refusals.no_such_form()
     return _negotiated(accept, can_stream=False, shapes="aggregates" if aggregates else "none", has_protobuf=True)
 
 
@@ -123,7 +131,7 @@ def _negotiated(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf:
     clauses = _clauses(accept)
     if not clauses:
         return PLAIN
-    ours = [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
+    ours = _ours(clauses)
     if not ours:
         raise refusals.none_acceptable(can_stream=can_stream)
     for clause in ours:
@@ -148,6 +156,10 @@ def _satisfied(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form 
     if shapes == "objects" and wanted in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
         return Form(encoding, _SHAPES[wanted], version)
     return None
+
+
+def _ours(clauses: Sequence[_Clause]) -> list[_Clause]:
+    return [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
 
 
 def _clauses(accept: str) -> Sequence[_Clause]:

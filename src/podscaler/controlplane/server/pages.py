@@ -33,6 +33,9 @@ from podscaler.controlplane.server.queries import Query
 from podscaler.controlplane.server.request_metrics import RequestMetrics
 from podscaler.controlplane.server.routes import Routes
 
+_AGGREGATOR = "apiregistration.k8s.io"
+"""The group that upstream serves by a server before all others, which words refusals in its own way."""
+
 VERSION: Object = {
     "major": "1",
     "minor": "37",
@@ -147,7 +150,9 @@ class Pages:
             case ["apis", group]:
                 if not group or not found.versions(group):
                     return answers.NOT_FOUND_PAGE
-                return await self._json(request, ("apis", group), lambda: found.group(group))
+                return await self._json(
+                    request, ("apis", group), lambda: found.group(group), is_routed=group == _AGGREGATOR
+                )
             case ["apis", group, version] if group:
                 return await self._resource_list(request, group, version)
             case _:
@@ -167,14 +172,16 @@ class Pages:
         )
 
     async def _aggregable(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> Answer:
-        form = negotiation.discovery_form(_accept(request), aggregates=True)
+        form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
-            return await self._json(request, (name,), plain)
+            return await self._json(request, (name,), plain, is_routed=name == "api")
         document = self._document((name, "aggregated"), lambda: self._discovery.aggregated(core=name == "api"))
         return await _tagged(request, document, form)
 
-    async def _json(self, request: web.BaseRequest, key: tuple[str, ...], make: Callable[[], Object]) -> Answer:
-        form = negotiation.discovery_form(_accept(request), aggregates=False)
+    async def _json(
+        self, request: web.BaseRequest, key: tuple[str, ...], make: Callable[[], Object], *, is_routed: bool = True
+    ) -> Answer:
+        form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
         return await _tagged(request, self._document(key, make), form)
 
     async def _metrics(self) -> Answer:

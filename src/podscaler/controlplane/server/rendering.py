@@ -105,7 +105,9 @@ def _partial(call: Call, body: bytes) -> bytes:
 
 
 def _table(call: Call, metadata: Object, rows: list[Object]) -> bytes:
-    return shapes.table(metadata, shapes.columns(call.served.resource.printer), rows, call.form.meta_version)
+    printer = call.served.resource.printer
+    listed = rows or (None if printer.empty_is_null else [])
+    return shapes.table(metadata, shapes.columns(printer), listed, call.form.meta_version)
 
 
 async def plain_object(

@@ -207,8 +207,8 @@ def row(printer: Printer, obj: Object, *, now_ns: int, shown: bytes | None) -> O
     return {"cells": printer.row(obj, now_ns), "object": None if shown is None else msgspec.Raw(shown)}
 
 
-def table(metadata: Object, definitions: list[Object] | None, rows: list[Object], meta_version: str) -> bytes:
-    """A Table as JSON."""
+def table(metadata: Object, definitions: list[Object] | None, rows: list[Object] | None, meta_version: str) -> bytes:
+    """A Table as JSON; `rows` is None where an empty one has null for them."""
     return json_text.encode(
         {
             "kind": "Table",
