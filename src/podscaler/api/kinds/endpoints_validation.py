@@ -4,6 +4,7 @@ Called by the record of Endpoints. Source: upstream's messages, as recorded. Dif
 writes may name loopback addresses, because here pods and API server have no others.
 """
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 
 from podscaler.api import names
@@ -74,24 +75,27 @@ def _address_faults(address: Object, path: str) -> list[FieldError]:
     return found + [invalid(f"{path}.ip", ip, text) for text in _place_faults(ip)]
 
 
-def _notation_faults(ip: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def _notation_faults(ip: str) -> tuple[str, ...]:
+    """What is wrong with how the address is written; kept, as large objects are written often, and change little."""
     plain = addresses.without_leading_zeros(ip)
     address = _find(plain)
     if address is None:
-        return [addresses.FAULT]
+        return (addresses.FAULT,)
     if plain != ip:
-        return ["must not have leading 0s"]
+        return ("must not have leading 0s",)
     is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
-    return ["must not be an IPv4-mapped IPv6 address"] if is_mapped else []
+    return ("must not be an IPv4-mapped IPv6 address",) if is_mapped else ()
 
 
-def _place_faults(ip: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def _place_faults(ip: str) -> tuple[str, ...]:
     """What forbids the address as one that others reach, judged apart from how it is written."""
     address = _find(addresses.without_leading_zeros(ip))
     if address is None:
-        return ["must be a valid IP address"]
+        return ("must be a valid IP address",)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return addresses.faults(str(mapped or address))
+    return tuple(addresses.faults(str(mapped or address)))
 
 
 def _find(ip: str) -> IPv4Address | IPv6Address | None:
