@@ -104,7 +104,7 @@ class Controller:
         pods = following.pods(rules, with_text=self._around.recording.is_on)
         self._pod_watch = Reflector(client, pods, cache=self._pods, clock=clock, rng=rng)
         self._memory = Memory()
-        self._queue = MeteredQueue(clock, self.telemetry.queue)
+        self._queue = MeteredQueue(clock, self.telemetry.queue, period_s=settings.sync_period_s)
         self._reconciler: Reconciling = Reconciler(self._around, self._memory, self._pods, settings)
         self._reactor = Reactor(self._around, self._memory, self._pods, settings)
         self._stopping = asyncio.Event()
@@ -259,9 +259,8 @@ class Controller:
 
     def _queue_next(self, key: Key) -> None:
         """Have the next turn of an autoscaler come when it is due, or early."""
-        period_s = self._settings.sync_period_s
-        self._queue.add_next(key, period_s)
-        early_s = self._memory.early.delay_s(key, period_s)
+        self._queue.add_next(key)
+        early_s = self._memory.early.delay_s(key, self._settings.sync_period_s)
         if early_s is not None:
             self._queue.add_after(key, early_s)
 

@@ -14,7 +14,8 @@ from podscaler.controller.telemetry import QueueMetrics
 from podscaler.kube.cache import Key
 from podscaler.workqueue import WorkQueue
 
-TOGETHER_S = 0.05
+TOGETHER_RATIO = 1 / 75
+"""Of a period: so late turns may be, to be taken together; 0.2 s of 15 s, which saves a third of everybody's work."""
 PAUSE_RATIO = 0.1
 """Of a period: so long after its end, at least, an autoscaler is looked at again, however late its turn was."""
 
@@ -25,10 +26,12 @@ class MeteredQueue(WorkQueue[Key]):
     Args:
         clock: where delays come from.
         metrics: what is told of each key's way.
+        period_s: after which a key is due again.
     """
 
-    def __init__(self, clock: Clock, metrics: QueueMetrics) -> None:
-        super().__init__(clock, together_s=TOGETHER_S)
+    def __init__(self, clock: Clock, metrics: QueueMetrics, *, period_s: float) -> None:
+        super().__init__(clock, together_s=period_s * TOGETHER_RATIO)
+        self._period_s = period_s
         self._metrics = metrics
         self._queued_due_at_s: dict[Key, float] = {}
         self._working_due_at_s: dict[Key, float] = {}
@@ -50,11 +53,11 @@ class MeteredQueue(WorkQueue[Key]):
         super().add_after(key, delay_s)
         self._metrics.delayed()
 
-    def add_next(self, key: Key, period_s: float) -> None:
+    def add_next(self, key: Key) -> None:
         """Queue a key that is being worked on for its next turn, a period after this one was due."""
         now_s = self._clock.monotonic_s()
-        remaining_s = self._working_due_at_s.get(key, now_s) + period_s - now_s
-        self.add_after(key, max(remaining_s, period_s * PAUSE_RATIO))
+        remaining_s = self._working_due_at_s.get(key, now_s) + self._period_s - now_s
+        self.add_after(key, max(remaining_s, self._period_s * PAUSE_RATIO))
 
     async def get(self) -> Key:
         """As in WorkQueue."""

@@ -19,7 +19,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 def queue(clock: VirtualClock) -> MeteredQueue:
     """An empty queue."""
-    return MeteredQueue(clock, Telemetry(clock).queue)
+    return MeteredQueue(clock, Telemetry(clock).queue, period_s=PERIOD_S)
 
 
 async def _starts(clock: VirtualClock, queue: MeteredQueue, takes_s: list[float]) -> list[float]:
@@ -32,7 +32,7 @@ async def _starts(clock: VirtualClock, queue: MeteredQueue, takes_s: list[float]
         assert await queue.get() == KEY
         starts.append(clock.monotonic_s() - began_s)
         await clock.advance(each_s)
-        queue.add_next(KEY, PERIOD_S)
+        queue.add_next(KEY)
         queue.done(KEY)
     queue.shut_down()
     return starts
@@ -60,10 +60,27 @@ async def test_a_turn_that_waits_long(clock: VirtualClock, queue: MeteredQueue) 
     queue.add_after(KEY, 3)
     await clock.advance(9)
     await queue.get()
-    queue.add_next(KEY, PERIOD_S)
+    queue.add_next(KEY)
     queue.done(KEY)
     await clock.advance(8.5)
     before = len(queue)
     await clock.advance(0.5)
     assert (before, len(queue)) == (0, 1)
+    queue.shut_down()
+
+
+async def test_turns_that_are_due_one_shortly_after_the_other(clock: VirtualClock, queue: MeteredQueue) -> None:
+    """They are taken together: in fifteen seconds the queue wakes up 75 times at most."""
+    keys = [("shop", f"web-{number}") for number in range(1000)]
+    for number, key in enumerate(keys):
+        queue.add_after(key, 5 + number * PERIOD_S / 1000)
+    taken, sizes = [], []
+    for _ in range(2200):
+        await clock.advance(0.01)
+        if len(queue):
+            sizes.append(len(queue))
+        while len(queue):
+            taken.append(await queue.get())
+    assert taken == keys
+    assert len(sizes) <= 76
     queue.shut_down()

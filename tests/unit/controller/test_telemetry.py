@@ -94,7 +94,7 @@ def test_no_created_series(telemetry: Telemetry) -> None:
 async def test_the_queue_is_measured(clock: VirtualClock) -> None:
     """Depth, adds, delayed adds, time in the queue and time at work, and the age of unfinished work."""
     telemetry = Telemetry(clock)
-    queue = MeteredQueue(clock, telemetry.queue)
+    queue = MeteredQueue(clock, telemetry.queue, period_s=15.0)
     for name in ("a", "b", "a"):
         queue.add(("ns", name))
     await clock.advance(2)
