@@ -32,6 +32,7 @@ from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.services.endpoint_controller import EndpointController
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.services.listening import raise_connection_limit
+from podscaler.controlplane.services.mirroring import EndpointMirroring
 from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.workloads import replicationcontroller
 from podscaler.controlplane.workloads.daemonset import DaemonSets
@@ -51,6 +52,7 @@ ALL = frozenset(
         "disruption-controller",
         "endpoint-controller",
         "endpoint-slice-controller",
+        "endpoint-slice-mirroring-controller",
         "event-expiry",
         "generic-garbage-collector",
         "kubernetes-service-controller",
@@ -159,6 +161,7 @@ class Controllers:
             "service-proxy": lambda: self._proxy,
             "endpoint-controller": lambda: EndpointController(registry, clock),
             "endpoint-slice-controller": lambda: EndpointSlices(registry, clock),
+            "endpoint-slice-mirroring-controller": lambda: EndpointMirroring(registry, clock),
             "daemonset-controller": lambda: DaemonSets(registry, clock),
             "disruption-controller": lambda: DisruptionBudgets(registry, clock),
             "deployment-controller": lambda: Deployments(registry, clock),
