@@ -117,3 +117,22 @@ def test_paths_of_selectable_fields(path: str, faults: list[str]) -> None:
     schema: Object = {"type": "object", "properties": {"spec": spec}}
     found = refused(schema=schema, selectableFields=[{"jsonPath": path}])
     assert found == [f'spec.selectableFields[0].jsonPath: Invalid value: "{path}": {fault}' for fault in faults]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fault"),
+    [
+        pytest.param("(?=a)", "invalid or unsupported Perl syntax: `(?=`", id="looking ahead"),
+        pytest.param("^(?!x).*$", "invalid or unsupported Perl syntax: `(?!`", id="looking ahead for nothing"),
+        pytest.param("(?<=a)b", "invalid named capture: `(?<=a)b`", id="looking back"),
+        pytest.param(r"(a)\1", r"invalid escape sequence: `\1`", id="a reference"),
+        pytest.param("a++", "invalid nested repetition operator: `++`", id="possessive"),
+        pytest.param(r"\++[*+?+(?=]+\(?=", "", id="the same characters as texts"),
+        pytest.param(r"\\+(?:a)?", "", id="a group and an escaped backslash"),
+    ],
+)
+def test_patterns_that_only_python_reads_are_refused(pattern: str, fault: str) -> None:
+    """A definition that the real server would refuse is not taken."""
+    spec: Object = {"type": "object", "properties": {"a": TEXT | {"pattern": pattern}}}
+    found = refused(schema=spec)
+    assert [text.rpartition("error parsing regexp: ")[2] for text in found] == ([fault] if fault else [])

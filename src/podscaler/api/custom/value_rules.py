@@ -161,6 +161,39 @@ def pattern_fault(pattern: str) -> str:
     return ""
 
 
+def definition_fault(pattern: str) -> str:
+    """Why RE2 cannot read a pattern, as Go words it; empty where it can, or where only Python cannot."""
+    refused = _only_in_python(pattern)
+    if refused:
+        return f"error parsing regexp: {refused}"
+    return "" if is_foreign(pattern) else pattern_fault(pattern)
+
+
+def _only_in_python(pattern: str) -> str:
+    """What a pattern has that RE2 refuses and Python reads: looking around, references, possessive repetition."""
+    for found in _TOKENS.finditer(pattern):
+        token = found.group()
+        if token.startswith("(?<"):
+            return f"invalid named capture: `{pattern[found.start() :]}`"
+        if token.startswith("(?"):
+            return f"invalid or unsupported Perl syntax: `{token}`"
+        if token[0] == "\\" and token[1] in "123456789":
+            return f"invalid escape sequence: `{token}`"
+        if token[0] in "*+?":
+            return f"invalid nested repetition operator: `{token}`"
+    return ""
+
+
+_TOKENS = re.compile(
+    r"""
+    \\.                                          # an escape, or a reference
+    | \[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]       # a class, in which nothing else means anything
+    | \(\?(?:[=!>\#(]|<[=!])                      # what looks around, and other groups of Perl's
+    | [*+?]\+                                     # repetition that gives nothing back
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
 _CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",

@@ -173,8 +173,9 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    if pattern and value_rules.compiled(pattern) is None and not value_rules.is_foreign(pattern):
-        text = f"must be a valid regular expression, but isn't: {value_rules.pattern_fault(pattern)}"
+    fault = value_rules.definition_fault(pattern)
+    if fault:
+        text = f"must be a valid regular expression, but isn't: {fault}"
         found.append(invalid(f"{path}.pattern", pattern, text))
     if isinstance(schema.get("items"), list):
         found.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
