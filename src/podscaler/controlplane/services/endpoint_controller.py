@@ -23,8 +23,8 @@ from podscaler.errors import StatusError
 SERVICES = "services"
 ENDPOINTS = "endpoints"
 PODS = "pods"
-SETTLE_S_PER_POD = 0.001
-LONGEST_SETTLE_S = 1.0
+SETTLE_S_PER_POD = 0.002
+LONGEST_SETTLE_S = 2.0
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
