@@ -34,7 +34,25 @@ class World:
     async def pass_time(self, span_s=0.0):
         for _ in range(4):
             await self.clock.advance(span_s / 4 + 0.001, turns=60)
+            await self._settled()
+
+    async def _settled(self):
+        """Return when nothing was written between two writes of our own, however long the disk takes for each."""
+        version = await self._write()
+        while True:
             await asyncio.sleep(0.005)  # sockets are real
+            await self.clock.advance(0, turns=60)
+            before, version = version, await self._write()
+            if version == before + 1:
+                return
+
+    async def _write(self):
+        """Write something that nobody looks at; its version."""
+        metadata = {"generateName": "beat-", "namespace": "default"}
+        written = await self.registry.create(
+            "configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        )
+        return int(written["metadata"]["resourceVersion"])
 
     async def make_service(self, name="web", **spec):
         spec = {"selector": {"app": "web"}, "ports": [{"port": 8080}]} | spec
