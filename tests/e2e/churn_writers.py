@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from kept_connection import KeptConnection
+
 from patience import WITHIN_S
 
 Object = dict[str, Any]
@@ -86,7 +88,7 @@ class Writer:
         self._random = Random(index)
         self._live: dict[str, Known] = {}
         self._serial = 0
-        self._connection: http.client.HTTPSConnection | None = None
+        self._connection: KeptConnection | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Write until told to stop."""
@@ -170,7 +172,7 @@ class Writer:
     def _exchange(self, method: str, path: str, body: Object | None = None) -> tuple[int, Object]:
         if self._connection is None:
             host, port, _, context = self._access
-            self._connection = http.client.HTTPSConnection(host, port, context=context, timeout=WITHIN_S)
+            self._connection = KeptConnection(host, port, context=context, timeout=WITHIN_S)
         content_type = MERGE_PATCH if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self._access[2]}", "Content-Type": content_type}
         self._connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -179,7 +181,7 @@ class Writer:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            self._connection.end()
             self._connection = None
 
 

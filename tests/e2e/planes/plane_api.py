@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from benchmarks.gate import client_context
+from kept_connection import KeptConnection
 from up_process import Answer, Object
 
 from patience import WITHIN_S
@@ -38,7 +39,7 @@ class PlaneApi:
                 return self._ask(method, path, body, content_type)
             except (OSError, http.client.HTTPException):
                 self.close()
-        self._local.connection = http.client.HTTPSConnection(*self._place, context=self._context, timeout=WITHIN_S)
+        self._local.connection = KeptConnection(*self._place, context=self._context, timeout=WITHIN_S)
         try:
             return self._ask(method, path, body, content_type)
         except http.client.HTTPException as error:
@@ -63,7 +64,7 @@ class PlaneApi:
         """Close this thread's connection."""
         connection = getattr(self._local, "connection", None)
         if connection is not None:
-            connection.close()
+            connection.end()
         self._local.connection = None
 
     def get(self, path: str) -> Any:
