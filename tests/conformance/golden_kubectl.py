@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import case_objects
 from golden_matching import Difference, Matcher
 from golden_rest import new_ident
 from golden_server import ADMIN_TOKEN
 
 MANIFESTS = Path(__file__).parent / "golden" / "manifests"
-PLURALS = {"Service": "services"}
 LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
 TIMEOUT_S = 120
 
@@ -120,7 +120,7 @@ class Transcript:
         if kept is not None:
             kept.add({name: value for name, value in obj.items() if name not in ("apiVersion", "kind")})
             return
-        path = _path(obj, plural)
+        path = case_objects.path_of(obj, plural)
         status, live = self._call("POST", path, obj)
         if status not in (201, 409):
             raise Difference(f"cannot load {obj['kind']} {obj['metadata']['name']}: {live}")
@@ -147,7 +147,9 @@ class Transcript:
                     self._call("DELETE", f"/api/v1/nodes/{obj['metadata']['name']}", None)
 
     def _call(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.target.port, context=self.target.tls, timeout=30)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.target.port, context=self.target.tls, timeout=TIMEOUT_S
+        )
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": "application/json"}
         connection.request(method, path, body=json.dumps(body), headers=headers)
         answer = connection.getresponse()
@@ -156,19 +158,7 @@ class Transcript:
         return answer.status, json.loads(text) if text.startswith(b"{") else text.decode()
 
     def _filled(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return value.replace("{ns}", f"ns-{self.ident}").replace("{id}", self.ident)
-        if isinstance(value, dict):
-            return {key: self._filled(item) for key, item in value.items()}
-        return [self._filled(item) for item in value] if isinstance(value, list) else value
-
-
-def _path(obj: dict[str, Any], plural: str) -> str:
-    version, kind = obj["apiVersion"], obj["kind"]
-    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = obj["metadata"].get("namespace")
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    return f"{base}{scope}/{plural or PLURALS.get(kind, f'{kind.lower()}s')}"
+        return case_objects.filled(value, self.ident)
 
 
 def _squeezed(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import case_objects
 import kubectl_output
 from golden_rest import new_ident
 
@@ -27,7 +28,6 @@ TIMEOUT_S = 25
 TIMED_OUT = 124
 PATIENCE_S = 120
 """For a command that ended by itself when it was recorded, and may need longer on a busy machine."""
-PLURALS = {"Service": "services", "NodeMetrics": "nodes", "PodMetrics": "pods"}
 CLUSTER_WIDE = ("nodes", "widget")
 """Fixtures with objects in no namespace, which are removed afterwards: others would see them."""
 
@@ -59,7 +59,7 @@ class Server:
         place = self.url.partition("://")[2]
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         context = ssl._create_unverified_context()
-        with closing(http.client.HTTPSConnection(place, timeout=30, context=context)) as connection:
+        with closing(http.client.HTTPSConnection(place, timeout=PATIENCE_S, context=context)) as connection:
             connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
             answer = connection.getresponse()
             text = answer.read().decode()
@@ -143,7 +143,7 @@ class Session:
             yield from self._filled(json.loads((MANIFESTS / f"{name}.json").read_text(encoding="utf-8")))["objects"]
 
     def _load(self, obj: dict[str, Any]) -> None:
-        path = _path(obj, obj.pop("x-plural", ""))
+        path = case_objects.path_of(obj, obj.pop("x-plural", ""))
         status, live = self.server.call("POST", path, obj)
         assert status in (201, 409), f"{obj['kind']} {obj['metadata']['name']}: {live}"
         if obj["kind"] == "CustomResourceDefinition":
@@ -158,22 +158,10 @@ class Session:
         wide = [name for name in CLUSTER_WIDE if name in self.case.get("fixtures", ())]
         for obj in self._fixtures(wide):
             if obj["kind"] in ("Node", "CustomResourceDefinition"):
-                self.server.call("DELETE", f"{_path(obj, '')}/{obj['metadata']['name']}")
+                self.server.call("DELETE", f"{case_objects.path_of(obj)}/{obj['metadata']['name']}")
 
     def _filled(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return value.replace("{ns}", f"ns-{self.ident}").replace("{id}", self.ident)
-        if isinstance(value, dict):
-            return {key: self._filled(item) for key, item in value.items()}
-        return [self._filled(item) for item in value] if isinstance(value, list) else value
-
-
-def _path(obj: dict[str, Any], plural: str) -> str:
-    version, kind = obj["apiVersion"], obj["kind"]
-    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = obj["metadata"].get("namespace")
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    return f"{base}{scope}/{plural or PLURALS.get(kind, f'{kind.lower()}s')}"
+        return case_objects.filled(value, self.ident)
 
 
 def client_version(kubectl: str) -> str:
