@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.workloads import selection
+from podscaler.controlplane.workloads import refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
-from podscaler.errors import StatusError
 
 SECRETS = "secrets"
 ACCOUNTS = "serviceaccounts"
@@ -65,11 +64,7 @@ class TokenSecrets:
         """Nothing more than the log."""
 
     async def _remove(self, key: Key, secret: Object) -> None:
-        try:
-            await self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"])
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        await refusals.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
     def _filled(self, secret: Object, account: Object) -> Object:
         metadata = secret["metadata"]

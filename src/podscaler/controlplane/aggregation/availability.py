@@ -15,9 +15,11 @@ from podscaler.api.resources import Object
 from podscaler.clock import Clock, rfc3339
 from podscaler.controlplane.aggregation import identity, network_words, reaching, versions
 from podscaler.controlplane.aggregation.connections import Connections, UnusableBundle
-from podscaler.controlplane.aggregation.reaching import SERVICE_NAME, SERVICES, SLICES, Address, Unreachable
+from podscaler.controlplane.aggregation.reaching import SERVICES, Address, Unreachable
 from podscaler.controlplane.aggregation.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.services.slices import SERVICE_NAME
+from podscaler.controlplane.services.stored_slices import SLICES
 from podscaler.controlplane.workloads.loop import Backoff, Watched
 from podscaler.errors import StatusError
 

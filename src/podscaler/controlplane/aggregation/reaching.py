@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.registry import Registry
+from podscaler.controlplane.services.slices import SERVICE_NAME
+from podscaler.controlplane.services.stored_slices import SLICES
 from podscaler.errors import PodscalerError
 
 SERVICES = "services"
-SLICES = "endpointslices.discovery.k8s.io"
-SERVICE_NAME = "kubernetes.io/service-name"
 _CLUSTER_SUFFIXES = (".svc.cluster.local", ".svc")
 
 Address = tuple[str, int]

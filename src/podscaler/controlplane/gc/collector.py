@@ -15,7 +15,7 @@ Source: documentation of garbage collection. Differs: facts come from the regist
 upstream's graph of virtual nodes is not needed.
 """
 
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -23,9 +23,8 @@ from podscaler.api.resources import Object, Resource
 from podscaler.controlplane.gc import owners
 from podscaler.controlplane.gc.owners import FOREGROUND, ORPHAN, Kinds
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.workloads import ownership, selection
+from podscaler.controlplane.workloads import ownership, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
-from podscaler.errors import StatusError
 
 Key = tuple[str, str, str]
 """Resource key, namespace, name."""
@@ -138,7 +137,7 @@ class GarbageCollector:
 
         for resource, dependent in list(self._dependents(uid)):
             if owners.is_waiting(dependent):
-                await _ignoring_gone(self._registry.mutate(resource, *selection.key_of(dependent), unblock))
+                await refusals.ignoring_gone(self._registry.mutate(resource, *selection.key_of(dependent), unblock))
 
     async def _delete_dependents(self, key: Key, obj: Object) -> float | None:
         uid = obj["metadata"]["uid"]
@@ -164,28 +163,19 @@ class GarbageCollector:
             for uid in uids:
                 ownership.release(newest, uid)
 
-        await _ignoring_gone(self._registry.mutate(resource, *selection.key_of(obj), change))
+        await refusals.ignoring_gone(self._registry.mutate(resource, *selection.key_of(obj), change))
 
     async def _drop_finalizer(self, key: Key, finalizer: str) -> None:
         def change(newest: Object) -> None:
             newest["metadata"]["finalizers"] = [one for one in owners.finalizers(newest) if one != finalizer]
 
-        await _ignoring_gone(self._registry.mutate(*key, change))
+        await refusals.ignoring_gone(self._registry.mutate(*key, change))
 
     async def _delete(self, resource: str, obj: Object, policy: Literal["Background", "Foreground", "Orphan"]) -> None:
         uid = obj["metadata"]["uid"]
-        await _ignoring_gone(
+        await refusals.ignoring_gone(
             self._registry.delete(resource, *selection.key_of(obj), uid=uid, propagation=policy), another=True
         )
-
-
-async def _ignoring_gone(write: Awaitable[object], *, another: bool = False) -> None:
-    """Await a write to an object that may be gone by now; `another`: or replaced by one of the same name."""
-    try:
-        await write
-    except StatusError as error:
-        if error.code != 404 and not (another and error.reason == "Conflict"):
-            raise
 
 
 def _facts(obj: Object) -> _OwnerFacts:

@@ -12,10 +12,9 @@ from podscaler.api import instants
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS, Clock
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.workloads import selection
+from podscaler.controlplane.workloads import refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
-from podscaler.errors import StatusError
 
 EVENTS = "events"
 TTL_S = 3600
@@ -50,11 +49,7 @@ class EventExpiry:
         left_s = (last_seen_at(event) - self._clock.now_ns()) / NANOSECONDS + self._ttl_s
         if left_s > 0:
             return left_s
-        try:
-            await self._registry.delete(EVENTS, *key)
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        await refusals.ignoring_gone(self._registry.delete(EVENTS, *key))
         await self._clock.sleep(PAUSE_S)
         return None
 

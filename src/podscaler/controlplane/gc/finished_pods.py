@@ -8,10 +8,9 @@ Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: 500 by
 from collections.abc import Iterable, Sequence
 
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.workloads import pods, selection
+from podscaler.controlplane.workloads import pods, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
-from podscaler.errors import StatusError
 
 PODS = "pods"
 KEPT_PODS = 500
@@ -51,11 +50,7 @@ class FinishedPods:
         oldest = sorted(self._finished, key=lambda pod: (self._finished[pod], pod))
         for pod in oldest[: max(surplus, 0)]:
             self._finished.pop(pod, None)
-            try:
-                await self._registry.delete(PODS, *pod, grace_period_s=0)
-            except StatusError as error:
-                if error.code != 404:
-                    raise
+            await refusals.ignoring_gone(self._registry.delete(PODS, *pod, grace_period_s=0))
         return None
 
     def report(self, key: str, error: Exception) -> None:

@@ -14,9 +14,8 @@ from podscaler.api.resources import Object, Resource
 from podscaler.clock import Clock, rfc3339
 from podscaler.controlplane.gc import owners
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.workloads import selection
+from podscaler.controlplane.workloads import refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
-from podscaler.errors import StatusError
 
 NAMESPACES = "namespaces"
 PODS = "pods"
@@ -84,11 +83,7 @@ class NamespaceDeletion:
         return len(self._registry.list(resource, namespace))
 
     async def _delete(self, resource: str, obj: Object) -> None:
-        try:
-            await self._registry.delete(resource, *selection.key_of(obj), propagation="Background")
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        await refusals.ignoring_gone(self._registry.delete(resource, *selection.key_of(obj), propagation="Background"))
 
     async def _tell(self, namespace: Object, left: Mapping[str, Sequence[Object]]) -> None:
         new = _conditions(namespace, left, self._clock)

@@ -15,17 +15,15 @@ from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
 from podscaler.controlplane.services import endpoint_object, selected_pods
 from podscaler.controlplane.services.selected_pods import SelectedPods
-from podscaler.controlplane.workloads import pods, selection
+from podscaler.controlplane.workloads import pods, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
-from podscaler.errors import StatusError
 
 SERVICES = "services"
 ENDPOINTS = "endpoints"
 PODS = "pods"
 SETTLE_S_PER_POD = 0.002
 LONGEST_SETTLE_S = 2.0
-_LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 class EndpointController:
@@ -49,14 +47,15 @@ class EndpointController:
 
     def prime(self) -> Iterable[Key]:
         """Rebuild the indexes; Endpoints whose Service went meanwhile are looked at, too."""
-        left = [selection.key_of(one) for one in self._registry.list(ENDPOINTS) if not _is_lock(one)]
+        there = self._registry.list(ENDPOINTS)
+        left = [selection.key_of(one) for one in there if not endpoint_object.is_election_lock(one)]
         return [*self._pods.prime(self._registry.list(SERVICES)), *left]
 
     async def sync(self, key: Key) -> float | None:
         """Write what differs."""
         service = self._registry.find(SERVICES, *key)
         if service is None:
-            await self._delete(key)
+            await refusals.ignoring_gone(self._registry.delete(ENDPOINTS, *key))
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
             self._triggers.pop(key, None)
@@ -84,13 +83,6 @@ class EndpointController:
         before = self._triggers.get(key, {})
         return min((at for name, at in times.items() if at > before.get(name, "")), default="")
 
-    async def _delete(self, key: Key) -> None:
-        try:
-            await self._registry.delete(ENDPOINTS, *key)
-        except StatusError as error:
-            if error.code != 404:
-                raise
-
 
 def _trigger_times(service: Object, candidates: Iterable[Object]) -> dict[str, str]:
     """Since when the Service (named "") is there, and each pod ready or not."""
@@ -102,7 +94,3 @@ def _trigger_times(service: Object, candidates: Iterable[Object]) -> dict[str, s
 
 def _deleted(change: Change) -> Iterable[Key]:
     return [selection.key_of(change.object)] if change.type == "DELETED" else []
-
-
-def _is_lock(endpoints: Object) -> bool:
-    return _LEADER in (endpoints["metadata"].get("annotations") or {})

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.kinds import endpoints_validation
 from podscaler.api.resources import Object
 from podscaler.controlplane.services import endpoint_subsets, endpoints
+from podscaler.controlplane.services.slices import HEADLESS
 from podscaler.controlplane.workloads import pods
 
-HEADLESS = "service.kubernetes.io/headless"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 MAX_ADDRESSES = 1000
+_LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 def wanted(service: Object, candidates: Iterable[Object], current: Object | None, trigger_time: str) -> Object | None:
@@ -45,6 +46,11 @@ def wanted(service: Object, candidates: Iterable[Object], current: Object | None
     annotations |= {OVER_CAPACITY: "truncated"} if is_cut else {}
     metadata = {**old["metadata"], "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": kept}
+
+
+def is_election_lock(endpoints_: Object) -> bool:
+    """Whether Endpoints are the lock of a leader election: those of no Service, which nobody mirrors."""
+    return _LEADER in (endpoints_["metadata"].get("annotations") or {})
 
 
 def limited(subsets: Sequence[Object]) -> tuple[list[Object], bool]:

@@ -13,14 +13,13 @@ from collections.abc import Iterator, Sequence
 
 from podscaler.api.kinds import addresses
 from podscaler.api.resources import Object
+from podscaler.controlplane.services.endpoint_object import TRIGGER_TIME
 from podscaler.controlplane.services.slices import MANAGED_BY, SERVICE_NAME, Writes
 from podscaler.controlplane.workloads.ownership import controller_reference
 
 MANAGER = "endpointslicemirroring-controller.k8s.io"
 MAX_ADDRESSES = 1000
-_UNMIRRORED = frozenset(
-    {"kubectl.kubernetes.io/last-applied-configuration", "endpoints.kubernetes.io/last-change-trigger-time"}
-)
+_UNMIRRORED = frozenset({"kubectl.kubernetes.io/last-applied-configuration", TRIGGER_TIME})
 
 
 def writes(mirrored: Object, existing: Sequence[Object]) -> Writes:

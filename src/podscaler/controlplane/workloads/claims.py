@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from podscaler.api.resources import Object
 from podscaler.api.selectors import Selector
 from podscaler.controlplane.registry import Registry
-from podscaler.controlplane.workloads import ownership, pods, selection
+from podscaler.controlplane.workloads import ownership, pods, refusals, selection
 from podscaler.errors import StatusError
 
 
@@ -41,11 +41,9 @@ async def claim(
 
 
 async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> None:
-    try:
-        await registry.mutate(resource, *selection.key_of(obj), lambda newest: ownership.release(newest, uid))
-    except StatusError as error:
-        if error.code != 404:
-            raise
+    await refusals.ignoring_gone(
+        registry.mutate(resource, *selection.key_of(obj), lambda newest: ownership.release(newest, uid))
+    )
 
 
 async def _adopt(

@@ -64,11 +64,8 @@ async def truncate(registry: Registry, owner: Object, history: Sequence[Object],
     spent = [one for one in history if one["metadata"]["name"] not in live]
     limit = owner["spec"].get("revisionHistoryLimit", 10)
     for one in spent[: max(len(spent) - limit, 0)]:
-        try:
-            await registry.delete(REVISIONS, *selection.key_of(one), uid=one["metadata"]["uid"])
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        uid = one["metadata"]["uid"]
+        await refusals.ignoring_gone(registry.delete(REVISIONS, *selection.key_of(one), uid=uid))
 
 
 def _data(template: Object) -> Object:

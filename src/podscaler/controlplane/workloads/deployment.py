@@ -168,13 +168,10 @@ class Deployments:
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), tell, subresource="status")
 
     async def _delete(self, one: Object) -> None:
-        try:
-            await self._registry.delete(
-                REPLICA_SETS, *selection.key_of(one), uid=one["metadata"]["uid"], propagation="Background"
-            )
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        uid = one["metadata"]["uid"]
+        await refusals.ignoring_gone(
+            self._registry.delete(REPLICA_SETS, *selection.key_of(one), uid=uid, propagation="Background")
+        )
 
     async def _write_revision(self, plan: Plan, deployment: Object) -> None:
         """Annotate the Deployment, through its status as upstream does: that is no new generation."""

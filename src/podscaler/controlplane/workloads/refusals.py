@@ -1,7 +1,9 @@
-"""What a refused write means to a controller; the workload controllers ask.
+"""What a refused write means to a controller; the controllers ask.
 
 Source: Status reasons and causes of the API conventions.
 """
+
+from collections.abc import Awaitable
 
 from podscaler.errors import StatusError
 
@@ -14,6 +16,18 @@ def is_namespace_terminating(error: StatusError) -> bool:
 def is_already_exists(error: StatusError) -> bool:
     """Whether the name is taken."""
     return error.reason == "AlreadyExists"
+
+
+async def ignoring_gone(write: Awaitable[object], *, another: bool = False) -> None:
+    """Await a write to an object that may be gone by now; `another`: or replaced by one of the same name.
+
+    Raises StatusError for any other refusal.
+    """
+    try:
+        await write
+    except StatusError as error:
+        if error.code != 404 and not (another and error.reason == "Conflict"):
+            raise
 
 
 def first(group: ExceptionGroup[Exception]) -> StatusError:

@@ -1,0 +1,34 @@
+"""What refused writes mean to controllers."""
+
+import pytest
+
+from podscaler.controlplane.workloads import refusals
+from podscaler.errors import StatusError
+
+GONE = StatusError("not found", code=404, reason="NotFound")
+CHANGED = StatusError("changed", code=409, reason="Conflict")
+TAKEN = StatusError("taken", code=409, reason="AlreadyExists")
+
+
+async def _refused(error: StatusError) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "another", "is_ignored"),
+    [
+        pytest.param(GONE, False, True, id="gone"),
+        pytest.param(GONE, True, True, id="gone, others too"),
+        pytest.param(CHANGED, True, True, id="another one of the name"),
+        pytest.param(CHANGED, False, False, id="another one, which counts"),
+        pytest.param(TAKEN, True, False, id="anything else"),
+    ],
+)
+async def test_writes_to_what_may_be_gone(error: StatusError, another: bool, is_ignored: bool) -> None:
+    """That an object is gone is no failure, nor, if told so, that another one has its name."""
+    if is_ignored:
+        assert await refusals.ignoring_gone(_refused(error), another=another) is None
+        return
+    with pytest.raises(StatusError) as caught:
+        await refusals.ignoring_gone(_refused(error), another=another)
+    assert caught.value is error
