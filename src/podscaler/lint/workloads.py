@@ -7,19 +7,18 @@ Invariant: what cannot be told is None, never a guess; a workload that the API s
 Source: spec/decision.md 6.2 (which containers count); the LimitRanger's defaults.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from podscaler.api import pods, quantity, selectors
-from podscaler.api.kinds import pod_defaults, semantics
+from podscaler.api.kinds import limitrange, pod_defaults, pod_limits, semantics
 from podscaler.api.resources import Object
 from podscaler.api.selectors import Selector
 from podscaler.core import intake
 from podscaler.core.model import Pod
-from podscaler.lint import amounts
-from podscaler.lint.items import Item, mappings
+from podscaler.lint.items import Item
 from podscaler.lint.material import Autoscaler, Material
 
 KNOWN = frozenset(
@@ -81,18 +80,18 @@ def read(item: Item, material: Material) -> Workload | None:
     if item.faults or (item.group, item.kind.lower()) not in KNOWN:
         return None
     try:
-        return _read(item, _container_limits(item.namespace, material))
+        return _read(item, _limit_ranges(item.namespace, material))
     except ValueError:  # a cluster may hold what this version of the rules would refuse: nothing is known of it then
         return None
 
 
-def _read(item: Item, limits: Sequence[Object]) -> Workload:
+def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
     template = semantics.copied(item.spec.get("template") or {})
     template["metadata"] = template.get("metadata") or {}
     pod_defaults.fill_pod(template)
+    for each in limit_ranges:
+        pod_limits.complete(template, each)
     spec = template["spec"]
-    for container in pod_defaults.containers(spec):
-        _fill(container, limits)
     return Workload(
         item,
         template["metadata"].get("labels") or {},
@@ -118,18 +117,10 @@ def _counting(spec: Object) -> Iterator[Container]:
             yield Container(container.get("name", ""), f"{_TEMPLATE}.initContainers[{index}]", container)
 
 
-def _container_limits(namespace: str, material: Material) -> Sequence[Object]:
-    """The limits for containers of a namespace's LimitRanges."""
-    ranges = material.of_kind("", "LimitRange", namespace)
-    return [each for item in ranges for each in mappings(item.spec.get("limits")) if each.get("type") == "Container"]
-
-
-def _fill(container: Object, limits: Sequence[Object]) -> None:
-    """What admission would fill in; a default limit is the default request too where there is none."""
-    resources = container.setdefault("resources", {})
-    for each in limits:
-        defaults = amounts.readable(each.get("default"))
-        requests = {**defaults, **amounts.readable(each.get("defaultRequest"))}
-        for kind, given in (("limits", defaults), ("requests", requests)):
-            if given:
-                resources[kind] = {**given, **(resources.get(kind) or {})}
+def _limit_ranges(namespace: str, material: Material) -> Iterator[Object]:
+    """The LimitRanges of a namespace, as the API server would store them."""
+    for item in material.of_kind("", "LimitRange", namespace):
+        if not item.faults:
+            stored = {"spec": semantics.copied(item.spec)}
+            limitrange.fill(stored)
+            yield stored
