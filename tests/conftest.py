@@ -1,11 +1,13 @@
 """Settings of all tests: hypothesis takes the same examples each time, as long as it needs; nothing outlives a run."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
 import survivors
+import work_units
 
 settings.register_profile("deterministic", deadline=None, derandomize=True)
 settings.load_profile("deterministic")
@@ -16,3 +18,17 @@ def nothing_survives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """What tests have started and not ended is ended after the last one, even where pytest is killed."""
     with survivors.ended(tmp_path_factory.getbasetemp()):
         yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A worker has its tests in the order in which they are distributed; and what there is now is no garbage."""
+    if hasattr(config, "workerinput"):
+        work_units.sort(items)
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> work_units.Scheduling | None:
+    """Files, and parts of files, are distributed over the workers."""
+    return work_units.scheduling(config)
