@@ -1,7 +1,7 @@
 """Replays files of captures over HTTP: the selected cases of a file together, against a server of their own.
 
-Called by test_golden_rest, test_recorded_rest and test_applying_rest. Several cases of a file are replayed at once: those
-that watch wait most of the time. Files share nothing, so that each may be replayed by another worker.
+Called by test_golden_rest, test_recorded_rest and test_applying_rest. Several cases of a file are replayed at once:
+those that watch wait most of the time. Files share nothing, so that each may be replayed by another worker.
 """
 
 import tempfile
