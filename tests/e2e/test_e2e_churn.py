@@ -175,6 +175,7 @@ def report(churn: Churn) -> str:
     )
 
 
+@pytest.mark.slow
 async def test_kills_under_load_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No acknowledged write is lost by kill -9, and each watcher is told every change exactly once, in order."""
     up = Up(tmp_path / "data", ("--api-only",))

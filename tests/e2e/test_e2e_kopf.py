@@ -126,6 +126,7 @@ def test_deployments_are_handled(served: Up, tmp_path: Path) -> None:
         eventually(lambda: told(journal), until=lambda lines: lines == ["deployed web", "undeployed web"])
 
 
+@pytest.mark.slow
 def test_a_restarted_operator_continues(served: Up, tmp_path: Path) -> None:
     """What was handled is not handled again; what changed while it was away is."""
     journal = tmp_path / "journal"
