@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -29,6 +30,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> work_units.Scheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> work_units.Scheduling | None:
     """Files, and parts of files, are distributed over the workers."""
-    return work_units.scheduling(config)
+    return work_units.scheduling(config, log)

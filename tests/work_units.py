@@ -8,6 +8,7 @@ End-to-end tests wait more than they compute: they alternate with others, so tha
 import re
 from collections import Counter
 from itertools import zip_longest
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -54,9 +55,13 @@ class Scheduling(LoadScopeScheduling):
         return unit_of(nodeid)
 
 
-def scheduling(config: pytest.Config) -> Scheduling | None:
-    """The scheduling for `--dist loadfile`; None, which leaves it to pytest-xdist, for another."""
+def scheduling(config: pytest.Config, log: Any) -> Scheduling | None:
+    """The scheduling for `--dist loadfile`; None, which leaves it to pytest-xdist, for another.
+
+    Args:
+        log: pytest-xdist's own.
+    """
     if config.getvalue("dist") != "loadfile":
         return None
     config.option.loadscopereorder = False  # by the number of tests
-    return Scheduling(config)
+    return Scheduling(config, log)
