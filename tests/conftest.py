@@ -1,7 +1,7 @@
 """Settings of all tests: hypothesis takes the same examples each time, as long as it needs; nothing outlives a run."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -21,12 +21,22 @@ def nothing_survives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """No garbage is looked for among the thousands of tests, neither while they are collected nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A worker has its tests in the order in which they are distributed; and what there is now is no garbage."""
+    """A worker has its tests in the order in which they are distributed."""
     if hasattr(config, "workerinput"):
         work_units.sort(items)
-    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
