@@ -1,7 +1,8 @@
 """An API server under a mixed load that is killed by SIGKILL every few seconds and started again on the same data.
 
-Ten seconds of it in `make test-all`; `make e2e` has sixty (PODSCALER_CHURN_S). Writers write, 200 watchers resume from what they saw last,
-and afterwards every acknowledged write must be found in what every watcher was told, once and in order.
+Ten seconds of it in `make test-all`; `make e2e` has sixty (PODSCALER_CHURN_S). Writers write, 200 watchers resume from
+what they saw last, and afterwards every acknowledged write must be found in what every watcher was told, once and in
+order.
 """
 
 import asyncio
