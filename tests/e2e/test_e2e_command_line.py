@@ -34,6 +34,7 @@ def test_unknown_flags_are_named() -> None:
     assert podscaler("up", "--no-such-flag") == (2, "Error: No such option '--no-such-flag'.")
 
 
+@pytest.mark.slow
 def test_bad_values_are_named(tmp_path: Path) -> None:
     """A duration that is none."""
     status, said = podscaler("up", "--data-dir", str(tmp_path), "--horizontal-pod-autoscaler-sync-period=soon")
@@ -60,6 +61,7 @@ def test_a_data_dir_in_use_is_named(fresh_up: Up) -> None:
     assert fresh_up.get("/readyz") == "ok"
 
 
+@pytest.mark.slow
 def test_a_newer_data_dir_is_left_alone(fresh_up: Up) -> None:
     """A database of a later version is refused and not touched."""
     fresh_up.start()
@@ -75,6 +77,7 @@ def test_a_newer_data_dir_is_left_alone(fresh_up: Up) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_unreadable_kubeconfig_is_named(tmp_path: Path) -> None:
     """`controller` needs a kubeconfig that can be read."""
     status, said = podscaler("controller", "--kubeconfig", str(tmp_path / "missing"))

@@ -70,7 +70,8 @@ def pods(up: Up, name: str) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in items)
 
 
-@pytest.mark.parametrize("kind", ["statefulsets", pytest.param("replicationcontrollers", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["statefulsets", "replicationcontrollers"])
 def test_an_autoscaler_scales_it_up_and_down(up: Up, kind: str) -> None:
     """500m over pods of 100m at 50 %: more than the five allowed; with 40m one is enough."""
     is_set = kind == "statefulsets"

@@ -1,6 +1,6 @@
 """Every operation of the API, with requests that are right, nearly right and wrong in any of their parts.
 
-`make test` asks one in three of them, `make test-all` the others.
+`make test` asks one in four of them, `make test-all` the others.
 """
 
 import random
@@ -18,7 +18,7 @@ import sampling
 OPERATIONS = [pytest.param(operation, id=operation.label) for operation in operations.all_operations()]
 
 
-@pytest.mark.parametrize("operation", sampling.one_in(3, OPERATIONS))
+@pytest.mark.parametrize("operation", sampling.one_in(4, OPERATIONS))
 def test_operation(target: Target, operation: Operation) -> None:
     """Whatever is asked, the answer is a success or a Status, and the log stays empty."""
     target.ensure()
