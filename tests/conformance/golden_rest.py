@@ -53,7 +53,7 @@ class Replay:
     ident: str = field(default_factory=new_ident)
     matcher: Matcher = field(default_factory=Matcher)
     bodies: list[Any] = field(default_factory=list)
-    _kept: http.client.HTTPConnection | None = field(default=None, init=False)
+    _connection: http.client.HTTPConnection | None = field(default=None, init=False)
 
     def run(self) -> str:
         """What the first difference is, empty where there is none."""
@@ -160,16 +160,17 @@ class Replay:
 
     def _call(self, request: dict[str, Any]) -> Reply:
         """The answer, over one connection for as long as the server keeps it."""
-        if self._kept is not None and (self._kept.sock is None or select.select([self._kept.sock], [], [], 0)[0]):
-            self._leave()
-        self._kept = self._kept or self._connect()
-        with self._send(self._kept, request) as answer:
+        connection = self._connection or self._connect()
+        if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:  # the server has ended it
+            connection.close()
+        self._connection = connection
+        with self._send(connection, request) as answer:
             return Reply(answer.status, answer.headers, _content(answer.headers, answer.read()))
 
     def _leave(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _connect(self) -> http.client.HTTPConnection:
         scheme, _, place = self.url.partition("://")
