@@ -13,7 +13,7 @@ from up_process import Object, Up, eventually
 
 from patience import WITHIN_S
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 OPERATOR = Path(__file__).parent / "widget_operator.py"
 WIDGETS = "/apis/example.org/v1/namespaces/default/widgets"
@@ -126,7 +126,6 @@ def test_deployments_are_handled(served: Up, tmp_path: Path) -> None:
         eventually(lambda: told(journal), until=lambda lines: lines == ["deployed web", "undeployed web"])
 
 
-@pytest.mark.slow
 def test_a_restarted_operator_continues(served: Up, tmp_path: Path) -> None:
     """What was handled is not handled again; what changed while it was away is."""
     journal = tmp_path / "journal"

@@ -85,6 +85,7 @@ def test_every_command_can_be_loaded(run: Run) -> None:
     assert run("python", "-c", load + show).stdout == "True\n"
 
 
+@pytest.mark.slow
 def test_data_files_are_in_it(wheel: Path, run: Run) -> None:
     """The facts about types, without which nothing is decoded; and the mark that it has types."""
     names = zipfile.ZipFile(wheel).namelist()

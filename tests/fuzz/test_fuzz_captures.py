@@ -41,7 +41,7 @@ def _requests(family: Path) -> tuple[dict[str, Any], ...]:
     return found
 
 
-@pytest.mark.parametrize("family", sampling.one_in(2, FAMILIES), ids=str)
+@pytest.mark.parametrize("family", sampling.one_in(4, FAMILIES), ids=str)
 def test_captured_request(target: Target, family: Path) -> None:
     """No mutation of what is known to be asked makes the server fail."""
     target.ensure()

@@ -50,7 +50,7 @@ def _operations() -> Iterator[Any]:
                 yield pytest.param(operation, id=operation.label)
 
 
-@pytest.mark.parametrize("operation", sampling.one_in(2, _operations()))
+@pytest.mark.parametrize("operation", sampling.one_in(4, _operations()))
 def test_operation_by_its_schema(target: Target, operation: APIOperation) -> None:
     """Whatever the schema lets through is answered with a Status, or with what the document says."""
     target.ensure()
