@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+WORKERS ?= 4
 LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 
+# what Python compiles, and pytest rewrites, is kept: the tests start hundreds of processes
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check bench fuzz e2e assets wheel manifests clean
+.PHONY: help setup lock demo test test-all check bench fuzz e2e assets wheel manifests clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +28,11 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## watch a web service being scaled up and down, with the reasons (about two minutes)
 	$(BIN)/podscaler demo
 
-test: $(READY) ## all tests that need no special machine
-	$(BIN)/python -m pytest -n 4 --dist loadfile -m "not real" tests
+test: $(READY) ## the tests that need no special machine, without those that are marked slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not real and not slow" tests
+
+test-all: $(READY) ## the others that need no special machine
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not real" tests
 
 check: $(READY) ## lint, types, layers, size budgets
 	$(BIN)/ruff check .

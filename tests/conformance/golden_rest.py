@@ -9,6 +9,7 @@ import http.client
 import json
 import random
 import re
+import select
 import socket
 import ssl
 import threading
@@ -52,9 +53,16 @@ class Replay:
     ident: str = field(default_factory=new_ident)
     matcher: Matcher = field(default_factory=Matcher)
     bodies: list[Any] = field(default_factory=list)
+    _connection: http.client.HTTPConnection | None = field(default=None, init=False)
 
     def run(self) -> str:
         """What the first difference is, empty where there is none."""
+        try:
+            return self._run()
+        finally:
+            self._leave()
+
+    def _run(self) -> str:
         if self.case.get("namespace", True):
             meta = {"name": f"ns-{self.ident}"}
             self._call(
@@ -151,8 +159,18 @@ class Replay:
         return events, replies
 
     def _call(self, request: dict[str, Any]) -> Reply:
-        with closing(self._connect()) as connection, self._send(connection, request) as answer:
+        """The answer, over one connection for as long as the server keeps it."""
+        connection = self._connection or self._connect()
+        if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:  # the server has ended it
+            connection.close()
+        self._connection = connection
+        with self._send(connection, request) as answer:
             return Reply(answer.status, answer.headers, _content(answer.headers, answer.read()))
+
+    def _leave(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _connect(self) -> http.client.HTTPConnection:
         scheme, _, place = self.url.partition("://")

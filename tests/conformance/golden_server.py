@@ -27,7 +27,7 @@ from podscaler.controlplane.registry import VirtualObjects
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.server.app import ApiServer, Neighbours
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
-from podscaler.controlplane.store import open_store
+from podscaler.controlplane.store import open_store, run_inline
 
 ADMIN_TOKEN = "admin-token"
 VIEWER_TOKEN = "viewer-token"
@@ -59,7 +59,7 @@ def serving(
     started, stop = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        store = await open_store(folder, clock)
+        store = await open_store(folder, clock, run=run_inline, is_synced=False)
         stored = [resource for resource in catalog.RESOURCES if resource.stored]
         served = [resource for resource in catalog.RESOURCES if resource.stored or resource.key in virtual]
         objects = Objects(store, stored)

@@ -1,7 +1,7 @@
 """What kubectl printed against a real API server, replayed against ours; recorded by differential/record_kubectl.py.
 
 Where several versions of kubectl printed the same, one of them is asked, a different one from case to case. `make test`
-replays every second case, `make e2e` those and the others.
+replays the shortest case of each family that has a short one, `make test-all` every second one besides, `make e2e` all.
 """
 
 import itertools
@@ -25,6 +25,8 @@ from podscaler.controlplane.access import certificates
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 AT_ONCE = 4
+SHORT = 12
+"""So many commands are few."""
 
 
 def _clients() -> dict[str, str]:
@@ -38,12 +40,17 @@ class Asked:
     """A case that can be replayed here.
 
     Attributes:
-        is_quick: whether `make test` replays it: every second one, for one version of kubectl.
+        is_real: whether only `make e2e` replays it: every second one, and what is for another version of kubectl.
     """
 
     case: dict[str, Any]
     kubectl: str
-    is_quick: bool
+    is_real: bool
+
+    @property
+    def length(self) -> int:
+        """How many commands it has."""
+        return len(self.case["steps"])
 
 
 def _cases() -> Iterator[tuple[str, Asked]]:
@@ -56,12 +63,22 @@ def _cases() -> Iterator[tuple[str, Asked]]:
             place = names.index(name)
             if versions:
                 version = versions[place % len(versions)]
-                is_quick = place % 2 == 0 and (not only or only == sorted(CLIENTS)[place // 2 % len(CLIENTS)])
-                yield f"{family.stem}:{case['name']}", Asked(case, CLIENTS[version], is_quick)
+                is_real = place % 2 != 0 or bool(only and only != sorted(CLIENTS)[place // 2 % len(CLIENTS)])
+                yield f"{family.stem}:{case['name']}", Asked(case, CLIENTS[version], is_real)
+
+
+def _shortest() -> set[str]:
+    """Of each family the case with the fewest commands, if they are few."""
+    found: dict[str, str] = {}
+    for name, asked in sorted(CASES.items(), key=lambda item: item[1].length):
+        if not asked.is_real and asked.length <= SHORT:
+            found.setdefault(name.partition(":")[0], name)
+    return set(found.values())
 
 
 CLIENTS = _clients()
 CASES = dict(_cases())
+SHORTEST = _shortest()
 
 pytestmark = [pytest.mark.skipif(not CLIENTS, reason="this machine has no kubectl, and make assets was not run")]
 
@@ -90,7 +107,7 @@ def differences(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 def _parameters() -> Iterator[Any]:
     for name, asked in CASES.items():
-        marks = [] if asked.is_quick else [pytest.mark.real]
+        marks = [pytest.mark.real] if asked.is_real else [] if name in SHORTEST else [pytest.mark.slow]
         if name in TRANSCRIPT_GAPS:
             marks.append(pytest.mark.xfail(reason=TRANSCRIPT_GAPS[name], strict=True))
         yield pytest.param(name, id=name, marks=marks)

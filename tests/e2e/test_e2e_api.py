@@ -291,6 +291,7 @@ def test_a_watch_may_begin_with_what_there_is(up: Up) -> None:
     assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
+@pytest.mark.slow
 def test_a_watch_from_forgotten_history_is_410(fresh_up: Up) -> None:
     """Whoever asks for changes that are no longer kept is told to list again."""
     fresh_up.start()
@@ -392,6 +393,7 @@ def test_no_acknowledged_write_is_lost_by_a_crash(fresh_up: Up) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_watch_goes_on_after_a_crash(fresh_up: Up) -> None:
     """A resourceVersion from before the crash is still good to watch from."""
     fresh_up.start()

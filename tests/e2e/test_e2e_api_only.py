@@ -142,6 +142,7 @@ def test_kubectl_reads_removed_versions(api: Up) -> None:
     assert api.kubectl("get", full, "cli", "-o", "jsonpath={.apiVersion}") == "autoscaling/v2beta2"
 
 
+@pytest.mark.slow
 def test_objects_outlive_the_process(tmp_path: Path) -> None:
     """What was created is there after kill -9."""
     up = Up(tmp_path / "data", ("--api-only",)).start()

@@ -1,7 +1,8 @@
 """An API server under a mixed load that is killed by SIGKILL every few seconds and started again on the same data.
 
-Ten seconds of it; `make e2e` has sixty (PODSCALER_CHURN_S). Writers write, 200 watchers resume from what they saw last,
-and afterwards every acknowledged write must be found in what every watcher was told, once and in order.
+Ten seconds of it in `make test-all`; `make e2e` has sixty (PODSCALER_CHURN_S). Writers write, 200 watchers resume from
+what they saw last, and afterwards every acknowledged write must be found in what every watcher was told, once and in
+order.
 """
 
 import asyncio
@@ -175,6 +176,7 @@ def report(churn: Churn) -> str:
     )
 
 
+@pytest.mark.slow
 async def test_kills_under_load_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No acknowledged write is lost by kill -9, and each watcher is told every change exactly once, in order."""
     up = Up(tmp_path / "data", ("--api-only",))

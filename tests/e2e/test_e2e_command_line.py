@@ -34,6 +34,7 @@ def test_unknown_flags_are_named() -> None:
     assert podscaler("up", "--no-such-flag") == (2, "Error: No such option '--no-such-flag'.")
 
 
+@pytest.mark.slow
 def test_bad_values_are_named(tmp_path: Path) -> None:
     """A duration that is none."""
     status, said = podscaler("up", "--data-dir", str(tmp_path), "--horizontal-pod-autoscaler-sync-period=soon")
@@ -60,6 +61,7 @@ def test_a_data_dir_in_use_is_named(fresh_up: Up) -> None:
     assert fresh_up.get("/readyz") == "ok"
 
 
+@pytest.mark.slow
 def test_a_newer_data_dir_is_left_alone(fresh_up: Up) -> None:
     """A database of a later version is refused and not touched."""
     fresh_up.start()
@@ -75,6 +77,7 @@ def test_a_newer_data_dir_is_left_alone(fresh_up: Up) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_unreadable_kubeconfig_is_named(tmp_path: Path) -> None:
     """`controller` needs a kubeconfig that can be read."""
     status, said = podscaler("controller", "--kubeconfig", str(tmp_path / "missing"))
@@ -87,6 +90,7 @@ def address_block(up: Up) -> str:
     return str(up.node()["spec"]["podCIDR"])
 
 
+@pytest.mark.slow
 def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
     """Two `up`s on directories of their own have ports and address blocks of their own."""
     first, second = Up(tmp_path / "one"), Up(tmp_path / "two")
@@ -99,6 +103,7 @@ def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
                 instance.stop()
 
 
+@pytest.mark.slow
 def test_a_damaged_data_dir_is_named(fresh_up: Up) -> None:
     """A database whose header is well but whose tables are not: a sentence with its path, and it is left as it is."""
     fresh_up.start()
@@ -141,6 +146,7 @@ def too_open(folder: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_closed_standard_input_does_no_harm(fresh_up: Up) -> None:
     """Started without descriptor 0, as some supervisors do: it runs, and ends as ever."""
     fresh_up.start(preexec_fn=functools.partial(os.close, 0))
@@ -176,7 +182,10 @@ def test_a_closed_terminal_ends_everything(fresh_up: Up) -> None:
     assert not process_exists(pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.slow), pytest.param(signal.SIGHUP, id="SIGHUP")],
+)
 def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     """Its control plane, its pods and its folder go with it."""
     command = [sys.executable, "-m", "podscaler", "demo"]

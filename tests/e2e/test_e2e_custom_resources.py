@@ -114,6 +114,7 @@ def test_kubectl_works_with_custom_resources(up: Up) -> None:
     assert up.run_kubectl("get", "wheels").returncode == 1
 
 
+@pytest.mark.slow
 def test_definitions_survive_a_crash(fresh_up: Up) -> None:
     """After kill -9 a definition and its objects are there as soon as the server answers; another one works, too."""
     fresh_up.start()

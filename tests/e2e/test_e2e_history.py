@@ -97,6 +97,7 @@ def has_scaled_down(status: Object) -> bool:
     return status["currentReplicas"] == 2 and "ReadyForNewScale" in {each["reason"] for each in status["conditions"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", [WINDOW], indirect=True, ids=["seconds"])
 def test_a_restart_does_not_cut_a_window_short(busy: Up, tmp_path: Path) -> None:
     """The scale-down comes when the window has passed since the load went: neither at once, nor with a new window."""

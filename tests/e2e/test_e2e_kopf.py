@@ -13,7 +13,7 @@ from up_process import Object, Up, eventually
 
 from patience import WITHIN_S
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 OPERATOR = Path(__file__).parent / "widget_operator.py"
 WIDGETS = "/apis/example.org/v1/namespaces/default/widgets"

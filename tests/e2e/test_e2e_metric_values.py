@@ -170,6 +170,7 @@ def test_an_external_metric_scales_to_zero_and_back(metrics_up: Up) -> None:
     eventually(lambda: condition(metrics_up, "worker", "ScaledToZero")[0], until=lambda status: status == "False")
 
 
+@pytest.mark.slow
 def test_a_ramp_scales_as_time_passes(metrics_up: Up) -> None:
     """Nobody writes anything, and yet the value grows by five a second, and the replicas follow it."""
 
@@ -236,6 +237,7 @@ def test_kubectl_reads_metrics_of_pods(metrics_up: Up) -> None:
     assert (item["describedObject"]["kind"], item["metric"]["name"], item["value"]) == ("Pod", "rate", "7")
 
 
+@pytest.mark.slow
 def test_metrics_outlive_a_crash(fresh_up: Up) -> None:
     """After a crash and a restart the values are there again, from the same ConfigMaps."""
     fresh_up.start()

@@ -58,6 +58,7 @@ def ordinary_up() -> Iterator[Up]:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_a_low_port_is_served_higher_up(ordinary_up: Up) -> None:
     """The web server takes a high port where 80 needs privileges, the Service maps it, and an event says where."""
     container = {

@@ -60,6 +60,7 @@ def test_its_requests_are_counted(shown: Up, address: str) -> None:
     assert "\nhorizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 0.0\n" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -76,6 +77,7 @@ def test_what_cannot_be_meant(tmp_path: Path, flags: tuple[str, ...], sentence: 
     assert refused(tmp_path, *flags) == (2, f"podscaler: {sentence}\n")
 
 
+@pytest.mark.slow
 def test_an_address_that_somebody_has(tmp_path: Path) -> None:
     """It is refused before anything runs, not tried again and again."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

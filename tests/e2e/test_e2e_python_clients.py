@@ -308,6 +308,7 @@ class Candidate:
         disconnect(self._lock.api_instance.api_client)
 
 
+@pytest.mark.slow
 def test_leaders_are_elected(api: client.ApiClient, namespace: str) -> None:
     """One candidate of two leads; when it no longer renews its Lease, the other takes over."""
     client.Configuration.set_default(api.configuration)

@@ -102,6 +102,7 @@ def told(decisions: list[Object]) -> set[tuple[str, str]]:
     return {(event["reason"], event["message"]) for each in decisions for event in each["events"]}
 
 
+@pytest.mark.slow
 def test_a_recording_tells_what_happened(recorded: Up, tmp_path: Path) -> None:
     """Up and down again, a kill, a second run: both files replay to the events and the status that the API showed."""
     recorded.start()

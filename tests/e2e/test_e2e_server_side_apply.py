@@ -11,7 +11,7 @@ from up_process import KUBECTL, Up, eventually
 
 from patience import COMMAND_WITHIN_S
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("kubectl_present")]
 
 Object = dict[str, Any]
 

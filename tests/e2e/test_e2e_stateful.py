@@ -70,6 +70,7 @@ def pods(up: Up, name: str) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in items)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["statefulsets", "replicationcontrollers"])
 def test_an_autoscaler_scales_it_up_and_down(up: Up, kind: str) -> None:
     """500m over pods of 100m at 50 %: more than the five allowed; with 40m one is enough."""
@@ -170,6 +171,7 @@ def test_kubectl_rolls_a_daemon_set_out_and_back(up: Up) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kubectl_present")
 def test_draining_keeps_to_the_budget(up: Up) -> None:
     """Of two pods one goes; the other has to wait until the first is back, for which there is no node."""

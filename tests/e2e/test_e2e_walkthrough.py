@@ -107,6 +107,7 @@ def replicas(up: Up) -> int:
     return int(up.kubectl("get", "deployment", "php-apache", "-o", "jsonpath={.spec.replicas}"))
 
 
+@pytest.mark.slow
 def test_the_walkthrough(up: Up) -> None:
     """Under load the replicas rise above 1, after its end they return to 1; kubectl shows it all."""
     assert "deployment.apps/php-apache created\nservice/php-apache created" in up.kubectl(
@@ -153,6 +154,7 @@ def test_the_walkthrough(up: Up) -> None:
     eventually(lambda: up.kubectl(*gone), until=lambda text: text == "")
 
 
+@pytest.mark.slow
 def test_the_documented_load(up: Up) -> None:
     """`kubectl run -i --tty load-generator --rm ...` makes the replicas rise; Ctrl-C ends it and removes the pod."""
     if not names_lead_to_services(up):

@@ -69,6 +69,7 @@ def run(installed: Path, tmp_path: Path) -> Run:
     return program
 
 
+@pytest.mark.slow
 def test_it_is_the_wheels_podscaler_that_runs(run: Run, installed: Path) -> None:
     """Not that of the repository; and it knows its version."""
     found = run("python", "-c", "import podscaler; print(podscaler.__file__)").stdout.strip()
@@ -76,6 +77,7 @@ def test_it_is_the_wheels_podscaler_that_runs(run: Run, installed: Path) -> None
     assert run("podscaler", "--version").stdout == "podscaler, version 0.1.0\n"
 
 
+@pytest.mark.slow
 def test_every_command_can_be_loaded(run: Run) -> None:
     """Nothing that one imports is missing from the wheel."""
     load = "import click; from podscaler.cli.main import cli; context = click.Context(cli); "
@@ -83,6 +85,7 @@ def test_every_command_can_be_loaded(run: Run) -> None:
     assert run("python", "-c", load + show).stdout == "True\n"
 
 
+@pytest.mark.slow
 def test_data_files_are_in_it(wheel: Path, run: Run) -> None:
     """The facts about types, without which nothing is decoded; and the mark that it has types."""
     names = zipfile.ZipFile(wheel).namelist()
@@ -102,6 +105,7 @@ def test_nothing_is_in_it_that_does_not_belong(wheel: Path) -> None:
     assert "podscaler-0.1.0.dist-info/licenses/LICENSE" in names
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_commands(run: Run, installed: Path) -> None:
     """With the script read, TAB after `podscaler conv` finds `convert`."""
@@ -114,6 +118,7 @@ def test_bash_completes_commands(run: Run, installed: Path) -> None:
     assert run(bash, "-c", script).stdout == "convert\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kubectl_present")
 def test_kubectl_finds_the_plugin(run: Run) -> None:
     """Every command of the plugin is podscaler's own, and kubectl completes them."""

@@ -188,6 +188,7 @@ def test_a_deleted_namespace_takes_everything_along(up: Up) -> None:
     eventually(lambda: up.find("/api/v1/namespaces/doomed") is None)
 
 
+@pytest.mark.slow
 def test_an_autoscaler_scales_simulated_pods(up: Up) -> None:
     """700m over pods that ask for 100m each at 50 %: fourteen pods wanted, ten allowed; with 40m one is enough."""
     body = simulated("shared", 1)

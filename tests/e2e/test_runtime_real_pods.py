@@ -360,6 +360,7 @@ async def test_a_killed_process_is_started_again(node: Node) -> None:
     assert node.status("p")["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137
 
 
+@pytest.mark.slow
 async def test_many_pods(node: Node) -> None:
     """40 real and 400 simulated pods come and go together."""
     names = [f"real-{i}" for i in range(40)]

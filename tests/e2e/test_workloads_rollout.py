@@ -128,6 +128,7 @@ def test_recreate_runs_one_template_at_a_time(up: Up) -> None:
     up.delete(f"{APPS}/deployments/again")
 
 
+@pytest.mark.slow
 def test_kept_connections_survive_a_rolling_update_of_one_pod(up: Up) -> None:
     """Replicas 1, the default strategy: requests on kept and on new connections are all answered, update by update."""
     body = simulated("single", 1)
@@ -203,6 +204,7 @@ def ask(address: str, stop: threading.Event, outcomes: list[object], kept: bool)
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_rollout_goes_on_after_a_crash(fresh_up: Up) -> None:
     """kill -9 in the middle: the next `up` finishes it, and the Service keeps its address."""
     fresh_up.start()

@@ -1,7 +1,8 @@
 """How many examples are tried of each operation, of which operations, and from which seed.
 
-Called by the tests of this folder. `make test` tries the same 50 of each every time; `make fuzz` sets FUZZ_EXAMPLES
-(and pytest's --hypothesis-seed), and FUZZ_OPERATIONS, a regular expression, narrows what is tried.
+Called by the tests of this folder. `make test` and `make test-all` try the same 50 of each every time;
+`make fuzz` sets FUZZ_EXAMPLES (and pytest's --hypothesis-seed), and FUZZ_OPERATIONS, a regular expression, narrows what
+is tried.
 """
 
 import os

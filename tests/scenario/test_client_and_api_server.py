@@ -56,6 +56,7 @@ async def _start(path: Path, *more: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(sys.executable, *arguments, stderr=asyncio.subprocess.PIPE)
 
 
+@pytest.mark.slow
 async def test_a_token_that_is_refused_is_renewed_by_its_program(world: ApiServerWorld) -> None:
     """A stale token of a credential plugin is waited out: the program runs again, and the controller works."""
     plugin = world.folder / "plugin"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from api_server_world import CLOCK, SPEC, ApiServerWorld, eventually, named
 
+import sampling
 from patience import WITHIN_S
 from podscaler.controller import handover
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
@@ -162,7 +163,7 @@ async def test_it_may_be_repeated(world: World) -> None:
 
 
 @pytest.mark.parametrize("source", [HPA, POD_AUTOSCALER], ids=["there", "back"])
-@pytest.mark.parametrize("is_sent", [False, True], ids=["not sent", "answer lost"])
+@pytest.mark.parametrize("is_sent", sampling.one_in(2, [False, True]), ids=["not sent", "answer lost"])
 async def test_cut_anywhere(world: World, source: AutoscalerKind, is_sent: bool) -> None:
     """Cut off at any request there is one of the two, and a second run completes what the first began."""
     target = POD_AUTOSCALER if source is HPA else HPA

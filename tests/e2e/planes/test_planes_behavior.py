@@ -4,6 +4,8 @@ import pytest
 from stage import HPAS, Scene
 from up_process import Object
 
+import sampling
+
 pytestmark = pytest.mark.e2e
 
 HOUR_S = 1800
@@ -37,7 +39,7 @@ DOWN = [
 ]
 
 
-@pytest.mark.parametrize(("limits", "before", "after"), UP)
+@pytest.mark.parametrize(("limits", "before", "after"), sampling.one_in(4, UP))
 def test_policies_limit_the_way_up(scene: Scene, limits: Object, before: int, after: int) -> None:
     """The budget is used once, then status says that it limits."""
     scene.deploy(replicas=before)
@@ -49,7 +51,7 @@ def test_policies_limit_the_way_up(scene: Scene, limits: Object, before: int, af
     assert scene.replicas() == after
 
 
-@pytest.mark.parametrize(("limits", "before", "after"), DOWN)
+@pytest.mark.parametrize(("limits", "before", "after"), sampling.one_in(4, DOWN))
 def test_policies_limit_the_way_down(scene: Scene, limits: Object, before: int, after: int) -> None:
     """The budget is used once, then status says that it limits."""
     scene.deploy(replicas=before)
@@ -63,7 +65,7 @@ def test_policies_limit_the_way_down(scene: Scene, limits: Object, before: int, 
 
 @pytest.mark.parametrize(
     ("direction", "milli", "others"),
-    [pytest.param("scaleUp", 600, 100, id="up"), pytest.param("scaleDown", 100, 600, id="down")],
+    sampling.one_in(2, [pytest.param("scaleUp", 600, 100, id="up"), pytest.param("scaleDown", 100, 600, id="down")]),
 )
 def test_a_disabled_direction_stays_shut(scene: Scene, direction: str, milli: int, others: int) -> None:
     """The count does not go there, and still goes the other way."""
@@ -91,6 +93,7 @@ def test_a_window_holds_back_the_way_down(scene: Scene) -> None:
     scene.await_replicas(1)
 
 
+@pytest.mark.slow
 def test_a_window_holds_back_the_way_up(scene: Scene) -> None:
     """The lowest recommendation within the window counts, until it is too old for it."""
     scene.deploy()
@@ -105,6 +108,7 @@ def test_a_window_holds_back_the_way_up(scene: Scene) -> None:
     scene.await_replicas(4)
 
 
+@pytest.mark.slow
 def test_two_windows_ignore_what_does_not_last(scene: Scene) -> None:
     """With a window in each direction, a spike and a dip that are shorter than the windows change nothing."""
     scene.deploy(replicas=3)
@@ -118,6 +122,7 @@ def test_two_windows_ignore_what_does_not_last(scene: Scene) -> None:
     assert scene.replicas() == 3
 
 
+@pytest.mark.slow
 def test_tolerance_of_each_direction(scene: Scene) -> None:
     """Of a half upwards: four tenths too much change nothing, six tenths do; downwards a tenth is enough."""
     scene.deploy(replicas=5)
@@ -134,6 +139,7 @@ def test_tolerance_of_each_direction(scene: Scene) -> None:
     assert scene.replicas() == 6
 
 
+@pytest.mark.slow
 def test_what_is_within_the_tolerance_changes_nothing(scene: Scene) -> None:
     """A tenth too much or too little is on target."""
     scene.deploy(replicas=5)

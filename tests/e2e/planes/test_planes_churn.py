@@ -81,6 +81,7 @@ class Churn:
         return dict(self._load)
 
 
+@pytest.mark.slow
 def test_churn(scene: Scene) -> None:
     """When it ends every app has the replicas that its load needs, and every status says so."""
     churn = Churn(scene, Random(6))

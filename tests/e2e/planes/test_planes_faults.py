@@ -39,6 +39,7 @@ def meddling(scene: Scene) -> Iterator[list[int]]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_others_write_in_between(scene: Scene) -> None:
     """Conflicts delay nothing for good: the count follows the load, and in the end the status is the controller's."""
     scene.deploy()
@@ -52,6 +53,7 @@ def test_others_write_in_between(scene: Scene) -> None:
     eventually(scene.counts, until=lambda found: found == (5, 5))
 
 
+@pytest.mark.slow
 def test_deletion_and_recreation(scene: Scene) -> None:
     """A new autoscaler of the same name begins anew: what was recommended to the old one is forgotten."""
     scene.deploy()
@@ -95,6 +97,7 @@ def test_the_api_server_restarts(scene: Scene) -> None:
     eventually(scene.counts, until=lambda found: found == (5, 5))
 
 
+@pytest.mark.slow
 def test_watches_are_cut(scene: Scene) -> None:
     """Changes that happened while no watch was there are seen afterwards."""
     scene.deploy()
@@ -111,7 +114,13 @@ def test_watches_are_cut(scene: Scene) -> None:
     scene.await_replicas(2, "late")
 
 
-@pytest.mark.parametrize("refusal", [429, 503], ids=["too many requests", "unavailable"])
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(429, id="too many requests"),
+        pytest.param(503, id="unavailable", marks=pytest.mark.slow),
+    ],
+)
 def test_the_api_server_refuses_for_a_while(scene: Scene, refusal: int) -> None:
     """What it said with Retry-After is heeded, and work goes on when it answers again."""
     scene.deploy()
@@ -128,6 +137,7 @@ def test_the_api_server_refuses_for_a_while(scene: Scene, refusal: int) -> None:
     scene.await_replicas(5)
 
 
+@pytest.mark.slow
 def test_a_slow_api_server(scene: Scene) -> None:
     """With half a second for each answer the count still follows the load."""
     scene.deploy()
@@ -140,6 +150,7 @@ def test_a_slow_api_server(scene: Scene) -> None:
         scene.stage.gate.delay_s = 0.0
 
 
+@pytest.mark.slow
 def test_metrics_are_out(scene: Scene) -> None:
     """The count stays, status and an event say why, and when metrics are back it follows the load again."""
     scene.deploy()

@@ -126,6 +126,7 @@ def remembered(scene: Scene) -> list[int]:
     return [each["replicas"] for text in texts for each in json.loads(text)["history"]["recommendations"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "lease_s"),
     [pytest.param(signal.SIGTERM, 180, id="told to end"), pytest.param(signal.SIGKILL, 12, id="killed")],

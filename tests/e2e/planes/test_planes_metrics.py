@@ -6,6 +6,8 @@ import pytest
 from stage import HPAS, Scene
 from up_process import Object, eventually
 
+import sampling
+
 pytestmark = pytest.mark.e2e
 
 NO_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 0}}
@@ -71,7 +73,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("metric", "load"), CASES)
+@pytest.mark.parametrize(("metric", "load"), sampling.one_in(4, CASES))
 def test_a_metric_scales_up_and_down(scene: Scene, metric: Object, load: Load) -> None:
     """Four times the target makes four replicas, twice the target brings them down to two."""
     scene.deploy()
@@ -118,6 +120,7 @@ def test_the_highest_of_several_metrics_wins(scene: Scene) -> None:
     scene.await_replicas(2)
 
 
+@pytest.mark.slow
 def test_a_missing_metric_is_no_reason_to_scale_down(scene: Scene) -> None:
     """Where one of two metrics is not there, the other may only raise the count; the events say what is missing."""
     scene.deploy(replicas=3)
@@ -145,6 +148,7 @@ def test_zero_and_back(scene: Scene) -> None:
     eventually(lambda: scene.condition("ScaledToZero")[0], until=lambda found: found == "False")
 
 
+@pytest.mark.slow
 def test_zero_replicas_switch_autoscaling_off(scene: Scene) -> None:
     """A target that somebody scaled to zero stays there while minReplicas is one, and goes on from one."""
     scene.deploy()
@@ -157,6 +161,7 @@ def test_zero_replicas_switch_autoscaling_off(scene: Scene) -> None:
     scene.await_replicas(3)
 
 
+@pytest.mark.slow
 def test_an_edit_counts_at_once(scene: Scene) -> None:
     """A higher minReplicas and a lower maxReplicas are obeyed, and status says that they limit."""
     scene.deploy()

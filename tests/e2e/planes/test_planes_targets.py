@@ -4,6 +4,8 @@ import pytest
 from stage import HPAS, Scene, autoscaler, workload
 from up_process import Object, eventually
 
+import sampling
+
 pytestmark = pytest.mark.e2e
 
 KINDS = [
@@ -19,7 +21,7 @@ def reference(version: str, kind: str, name: str = "web") -> Object:
     return {"apiVersion": version, "kind": kind, "name": name}
 
 
-@pytest.mark.parametrize(("version", "kind", "resource"), KINDS)
+@pytest.mark.parametrize(("version", "kind", "resource"), sampling.one_in(3, KINDS))
 def test_a_workload_scales_up_and_down(scene: Scene, version: str, kind: str, resource: str) -> None:
     """Its pods follow."""
     scene.deploy(resource=resource)
@@ -101,6 +103,7 @@ def test_a_kind_that_nobody_serves_is_told(scene: Scene) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_two_autoscalers_of_one_target_stand_still(scene: Scene) -> None:
     """Both say that their pods are selected twice, and neither scales; when one goes, the other works."""
     scene.deploy()
@@ -115,6 +118,7 @@ def test_two_autoscalers_of_one_target_stand_still(scene: Scene) -> None:
     scene.await_replicas(3)
 
 
+@pytest.mark.slow
 def test_pods_that_do_not_run_yet_count_as_idle_on_the_way_up(scene: Scene) -> None:
     """Three pods, of which one is pending: twice the target makes four, not six."""
     scene.deploy(replicas=2)

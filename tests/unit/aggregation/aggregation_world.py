@@ -118,7 +118,7 @@ class World:
 async def open_world(folder: Path, neighbours: Neighbours = NOBODY) -> AsyncIterator[World]:
     """Both servers, with nothing that leads from one to the other."""
     clock = VirtualClock()
-    store = await open_store(folder / "data", clock, run=run_inline)
+    store = await open_store(folder / "data", clock, run=run_inline, is_synced=False)
     objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
     registry = LocalRegistry(objects)
     await registry.create("namespaces", {"metadata": {"name": "default"}})

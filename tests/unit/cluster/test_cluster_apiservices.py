@@ -22,7 +22,7 @@ BUILT_IN = (("", "v1"), ("autoscaling", "v2"), ("apiregistration.k8s.io", "v1"))
 @pytest.fixture
 async def registry(tmp_path: Path) -> AsyncIterator[LocalRegistry]:
     """An empty registry of all kinds."""
-    store = await open_store(tmp_path, VirtualClock(), run=run_inline)
+    store = await open_store(tmp_path, VirtualClock(), run=run_inline, is_synced=False)
     yield LocalRegistry(Objects(store, [each for each in catalog.RESOURCES if each.stored]))
     await store.close()
 

@@ -156,6 +156,7 @@ async def test_two_numbers_at_the_same_time(world: ElectionWorld) -> None:
     assert len(world.writers()) == 1
 
 
+@pytest.mark.slow
 async def test_relics_are_removed(world: ElectionWorld) -> None:
     """The Leases of members that were killed go after a while."""
     for name in "ab":

@@ -73,7 +73,7 @@ async def running_server(
 ) -> AsyncIterator[Running]:
     """A server with the namespace `default` in it."""
     clock = VirtualClock()
-    store = await open_store(folder, clock, run=run_inline)
+    store = await open_store(folder, clock, run=run_inline, is_synced=False)
     objects = Objects(store, [resource for resource in resources if resource.stored])
     accounts = AccountTokens(signing_key.generate(), objects.find, clock)
     users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))}, accounts)
