@@ -80,6 +80,7 @@ def main(arguments: Iterable[str]) -> int:
     """The exit status, as the module says; `arguments`, where there are any, replace pytest's usual ones."""
     more = list(arguments) or ["-q", "-n", "4", "--dist", "loadfile", "-m", "not real", *targets(TESTS)]
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # tests start processes of other users, too
         library = built(Path(folder))
         if library is None:
             print("skipped: there is no C compiler; to run it, install one (apt-get install gcc libc6-dev)")
