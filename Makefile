@@ -10,10 +10,10 @@ LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-a
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all check bench fuzz e2e assets wheel manifests clean
+.PHONY: help setup lock demo test test-all test-dates check bench fuzz e2e assets wheel manifests clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install what requirements.lock names, by hash
 
@@ -49,7 +49,10 @@ fuzz: export FUZZ_EXAMPLES := $(or $(EXAMPLES),2000)
 fuzz: $(READY) ## 2,000 odd requests of each operation of the API (over an hour; OPERATIONS=regex, SEED=number)
 	seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; $(BIN)/python -m pytest -q -n 2 --hypothesis-seed=$$seed tests/fuzz
 
-e2e: $(READY) ## the end-to-end tests alone, with a minute of kill -9 under load
+test-dates: $(READY) ## the quicker tests on other days, in other time zones (needs a C compiler)
+	$(BIN)/python tools/other_dates.py
+
+e2e: $(READY) test-dates ## the end-to-end tests alone, with a minute of kill -9 under load
 	PODSCALER_CHURN_S=60 $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e tests/conformance/test_kubectl_transcripts.py
 
 soak: $(READY) ## 2,000 autoscalers under faults for SOAK_MINUTES (30), then ten minutes of churn on both control planes

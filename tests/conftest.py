@@ -1,4 +1,7 @@
-"""Settings of all tests: hypothesis takes the same examples each time, as long as it needs; nothing outlives a run."""
+"""Settings of all tests: hypothesis takes the same examples each time, as long as it needs; nothing outlives a run.
+
+A run ends with what was skipped, and how to run it.
+"""
 
 import gc
 from collections.abc import Generator, Iterator
@@ -7,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+import prerequisites
 import survivors
 import work_units
 
@@ -43,3 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> work_units.Scheduling | None:
     """Files, and parts of files, are distributed over the workers."""
     return work_units.scheduling(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why tests were skipped, and how to run them."""
+    reports = terminalreporter.stats.get("skipped", ())
+    reasons = [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
+    if reasons:
+        terminalreporter.section("skipped tests, and how to run them")
+        terminalreporter.write_line("\n".join(prerequisites.summary(reasons)))

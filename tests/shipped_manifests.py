@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
+import prerequisites
 from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 
@@ -98,7 +98,7 @@ def kustomized(folder: Path) -> str:
     """What kubectl's kustomize makes of a folder; skips the test without kubectl."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("kubectl is not installed on this machine")
+        prerequisites.KUBECTL.skip()
     done = subprocess.run(
         [kubectl, "kustomize", str(folder)],
         capture_output=True,

@@ -12,15 +12,19 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import case_objects
+import case_times
 from golden_matching import Difference, Matcher
 from golden_rest import new_ident
 from golden_server import ADMIN_TOKEN
 
 MANIFESTS = Path(__file__).parent / "golden" / "manifests"
+CAPTURED_AT = datetime(2026, 11, 21, 22, tzinfo=UTC)
+"""The middle of the day in which events that began on 2024-03-01 at 10:00 have the captured age, 2y265d."""
 LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
 TIMEOUT_S = 120
 
@@ -78,7 +82,7 @@ class Transcript:
             self._load({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"ns-{self.ident}"}})
             for name in self.case["fixtures"]:
                 for obj in self._filled(json.loads((MANIFESTS / f"{name}.json").read_text()))["objects"]:
-                    self._load(obj)
+                    self._load(_as_old_as_captured(obj))
             for step in self.case["steps"]:
                 self._run_step(step)
         except Difference as difference:
@@ -159,6 +163,11 @@ class Transcript:
 
     def _filled(self, value: Any) -> Any:
         return case_objects.filled(value, self.ident)
+
+
+def _as_old_as_captured(obj: dict[str, Any]) -> dict[str, Any]:
+    """An event with the age that it had for the captured kubectl, which prints it; other ages are placeholders."""
+    return case_times.moved(obj, datetime.now(UTC) - CAPTURED_AT) if obj["kind"] == "Event" else obj
 
 
 def _squeezed(text: str) -> list[str]:

@@ -6,17 +6,15 @@ Equal numbers of `<uid:N>` are equal values within a case.
 
 import json
 import re
-import time
-from calendar import timegm
 from dataclasses import dataclass, field
 
+from case_times import ServerTimes
+
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
 LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
 EXPLAINED = re.compile(
     r"^(GROUP|KIND|VERSION|RESOURCE|FIELDS?):.*|^\s+([\w$-]+\s*<[\w\[\]., ]+>( -required-)?|enum: .*)$"
 )
-DAY_S = 86_400
 
 RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
@@ -42,13 +40,14 @@ class Output:
     Args:
         server: URL of the server.
         folder: of the case, whose path may be told.
+        times: with the instants that the case gives.
     """
 
     ident: str
     server: str
     folder: str
+    times: ServerTimes
     uids: dict[str, int] = field(default_factory=dict)
-    started_s: float = field(default_factory=time.time)
 
     def lines(self, text: str, shape: str = "") -> list[str]:
         """The lines with runs of blanks as one; `shape` is the step's.
@@ -69,14 +68,10 @@ class Output:
         text = text.replace(self.folder, "{folder}")
         text = text.replace(f"ns-{self.ident}", "{ns}").replace(self.ident, "{id}")
         text = UUID.sub(lambda found: f"<uid:{self.uids.setdefault(found[0], len(self.uids) + 1)}>", text)
-        text = INSTANT.sub(self._instant, text)
+        text = self.times.hidden(text)
         for pattern, replacement in RULES:
             text = pattern.sub(replacement, text)
         return text
-
-    def _instant(self, found: re.Match[str]) -> str:
-        when_s = timegm(tuple(int(part) for part in found.groups()))
-        return "<time>" if abs(when_s - self.started_s) < DAY_S else found[0]
 
 
 def _ordered(line: str) -> str:

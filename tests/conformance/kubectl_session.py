@@ -20,6 +20,7 @@ from typing import Any
 
 import case_objects
 import kubectl_output
+from case_times import ServerTimes, instants
 from golden_rest import new_ident
 
 MANIFESTS = Path(__file__).parent / "golden" / "manifests"
@@ -92,7 +93,7 @@ class Session:
         """What each step gave: `exit`, and the lines of `stdout` and `stderr`. AssertionError where a fixture fails."""
         folder = self.home / self.ident
         folder.mkdir()
-        output = kubectl_output.Output(self.ident, self.server.url, str(folder))
+        output = kubectl_output.Output(self.ident, self.server.url, str(folder), ServerTimes(self._given_instants()))
         self._prepare(folder)
         try:
             for step in self.case["steps"]:
@@ -137,6 +138,10 @@ class Session:
             )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, TIMED_OUT, "", "(ran too long)")
+
+    def _given_instants(self) -> set[tuple[str, ...]]:
+        asked = [{key: step.get(key) for key in ("argv", "stdin", "env")} for step in self.case["steps"]]
+        return instants([asked, self.case.get("files"), *self._fixtures(self.case.get("fixtures", ()))])
 
     def _fixtures(self, names: Any) -> Iterator[dict[str, Any]]:
         for name in names:

@@ -4,7 +4,6 @@
 """
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,15 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import asset_modules
 import pytest
 from golden_gaps import KUBECTL_GAPS
 from golden_kubectl import Metrics, Target, Transcript
 from golden_server import ADMIN_TOKEN, serving
 
+import prerequisites
 import sampling
 from podscaler.clock import SystemClock
 from podscaler.controlplane.access import certificates, kubeconfig
+from real_programs import kubectls
 
 TRANSCRIPTS = Path(__file__).parent / "golden" / "kubectl.jsonl"
 AT_ONCE = 4
@@ -38,8 +38,7 @@ def _version(kubectl: str) -> str:
 
 def _clients() -> dict[str, str]:
     """The programs at hand, by version."""
-    found = (shutil.which("kubectl"), asset_modules.find_program("kubectl"))
-    return {_version(str(kubectl)): str(kubectl) for kubectl in found if kubectl is not None}
+    return {_version(kubectl): kubectl for kubectl in kubectls()}
 
 
 def _cases(version: str) -> dict[str, dict[str, Any]]:
@@ -52,7 +51,7 @@ def _cases(version: str) -> dict[str, dict[str, Any]]:
 CLIENTS = _clients()
 CASES = {version: _cases(version) for version in CLIENTS}
 
-pytestmark = [pytest.mark.skipif(not CLIENTS, reason="this machine has no kubectl, and make assets was not run")]
+pytestmark = [prerequisites.KUBECTL.mark(is_there=bool(CLIENTS))]
 
 
 @pytest.fixture(scope="module")

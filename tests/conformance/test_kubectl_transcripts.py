@@ -6,22 +6,22 @@ replays the shortest case of each family that has a short one, `make test-all` e
 
 import itertools
 import json
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import asset_modules
 import kubectl_session
 import pytest
 from golden_gaps import TRANSCRIPT_GAPS
 from golden_server import ADMIN_TOKEN, VIEWER_TOKEN, serving
 from kubectl_session import Server, Session
 
+import prerequisites
 from podscaler.clock import SystemClock
 from podscaler.controlplane.access import certificates
+from real_programs import kubectls
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 AT_ONCE = 4
@@ -31,8 +31,7 @@ SHORT = 12
 
 def _clients() -> dict[str, str]:
     """The programs at hand, by version."""
-    found = (shutil.which("kubectl"), asset_modules.find_program("kubectl"))
-    return {kubectl_session.client_version(str(kubectl)): str(kubectl) for kubectl in found if kubectl is not None}
+    return {kubectl_session.client_version(kubectl): kubectl for kubectl in kubectls()}
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ CLIENTS = _clients()
 CASES = dict(_cases())
 SHORTEST = _shortest()
 
-pytestmark = [pytest.mark.skipif(not CLIENTS, reason="this machine has no kubectl, and make assets was not run")]
+pytestmark = [prerequisites.KUBECTL.mark(is_there=bool(CLIENTS))]
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+import prerequisites
 from patience import COMMAND_WITHIN_S
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,7 +24,7 @@ def test_hadolint_has_nothing_to_say() -> None:
     """All of its rules, warnings and style too."""
     hadolint = Path(sys.executable).parent / "hadolint"
     if not hadolint.exists():
-        pytest.skip("hadolint is not installed: there is no package of it for this machine")
+        prerequisites.HADOLINT.skip()
     done = subprocess.run([hadolint, "--failure-threshold=style", DOCKERFILE], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from up_process import KUBECTL, Up
 
+import prerequisites
+
 
 @pytest.fixture(scope="session", autouse=True)
 def discovery_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -36,4 +38,4 @@ def fresh_up(tmp_path: Path) -> Iterator[Up]:
 def kubectl_present() -> None:
     """Skips where the machine has no kubectl."""
     if KUBECTL is None:
-        pytest.skip("kubectl is not installed on this machine")
+        prerequisites.KUBECTL.skip()

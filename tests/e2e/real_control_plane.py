@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from benchmarks import cluster_plane
 from controller_manager import controller_manager
+
+import prerequisites
 
 CONTROLLERS = ("*", "-horizontal-pod-autoscaler-controller", "-node-lifecycle-controller")
 
@@ -25,7 +26,7 @@ def real_control_plane(folder: Path, *controllers: str) -> Iterator[cluster_plan
     """
     programs = cluster_plane.programs()
     if programs is None:
-        pytest.skip("no real control plane: make assets was not run")
+        prerequisites.REAL_PLANE.skip()
     plane = cluster_plane.Plane(folder, programs)
     try:
         plane.start()

@@ -72,13 +72,11 @@ class Side:
     Args:
         folder: for logs.
         kubeconfig: of a user who may do everything.
-        is_live: whether metrics move.
     """
 
-    def __init__(self, folder: Path, kubeconfig: Path, *, is_live: bool) -> None:
+    def __init__(self, folder: Path, kubeconfig: Path) -> None:
         self.folder = folder
         self.kubeconfig = kubeconfig
-        self.is_live = is_live
         self._started = 0
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
@@ -137,7 +135,7 @@ def ours(folder: Path) -> Iterator[Side]:
     up = Up(folder / "data", (*QUICK, "--without-autoscaler"))
     up.start()
     try:
-        side = Side(folder, up.kubeconfig, is_live=False)
+        side = Side(folder, up.kubeconfig)
         side.kubectl("create", "namespace", NAMESPACE)
         for index in range(LAYOUT.count):
             side.kubectl("apply", "-f", "-", stdin=json.dumps(_list(cluster_objects.name_of(index))))
@@ -182,7 +180,7 @@ def real(folder: Path, programs: dict[str, Path]) -> Iterator[Side]:
         pair = plane.authority.issue("metrics.bench.svc", is_server=True)
         with scripted_metrics(LAYOUT, pair, plane.front_authority.path) as metrics:
             asyncio.run(_populate(plane, metrics.port))
-            yield Side(folder, plane.kubeconfig, is_live=True)
+            yield Side(folder, plane.kubeconfig)
     finally:
         plane.stop()
 

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from up_process import KUBECTL, Up, eventually
 
+import prerequisites
 from patience import COMMAND_WITHIN_S, WITHIN_S
 
 pytestmark = pytest.mark.usefixtures("kubectl_present")
@@ -125,7 +126,7 @@ def test_a_pod_calls_the_api(up: Up) -> None:
     """A pod finds the API server and a token, and may do what its service account may."""
     conditions = {each["type"]: each["status"] for each in up.node()["status"]["conditions"]}
     if conditions.get("PrivateMounts", "True") != "True":
-        pytest.skip("this machine does not allow private mounts: containers find no files")
+        prerequisites.PRIVATE_MOUNTS.skip()
     said(up, "create", "serviceaccount", "inside")
     said(up, "create", "role", "inside", "--verb=list", "--resource=pods")
     said(up, "create", "rolebinding", "inside", "--role=inside", "--serviceaccount=default:inside")

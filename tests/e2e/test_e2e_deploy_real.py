@@ -13,6 +13,7 @@ from benchmarks import cluster_plane
 from shipped_controller import Object, ShippedController
 from up_process import eventually
 
+import prerequisites
 from patience import COMMAND_WITHIN_S
 from real_programs import real_program
 from shipped_manifests import CHART, KUSTOMIZE, NAMESPACE, helm_template, kustomized, run_helm
@@ -25,7 +26,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster_plane.Pl
     """An etcd and a kube-apiserver."""
     programs = cluster_plane.programs()
     if programs is None:
-        pytest.skip("no real control plane: make assets was not run")
+        prerequisites.REAL_PLANE.skip()
     made = cluster_plane.Plane(tmp_path_factory.mktemp("plane"), programs)
     try:
         made.start()

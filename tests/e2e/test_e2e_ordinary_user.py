@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from up_process import Up, eventually
 
+import prerequisites
+
 pytestmark = pytest.mark.e2e
 
 NOBODY = 65534
@@ -42,7 +44,7 @@ def ordinary_up() -> Iterator[Up]:
     else:
         python = usable_python()
         if python is None:
-            pytest.skip("no Python here that other users may run")
+            prerequisites.PYTHON_OF_ALL.skip()
         folder = Path(tempfile.mkdtemp(prefix="podscaler-user-"))
         os.chown(folder, NOBODY, NOBODY)
         env = {
@@ -113,6 +115,6 @@ def test_commands_and_names_without_privileges(ordinary_up: Up, kubectl_present:
     assert (done.stdout, done.returncode) == (f"hello\n{os.geteuid() or NOBODY}\n", 3)
     (node,) = up.get("/api/v1/nodes")["items"]
     if any(one["type"] == "PrivateMounts" and one["status"] == "False" for one in node["status"]["conditions"]):
-        pytest.skip("this machine does not allow an ordinary user private mounts")
+        prerequisites.PRIVATE_MOUNTS.skip()
     address = up.get(f"{CORE}/services/early")["spec"]["clusterIP"]
     assert up.kubectl("exec", "p", "--", "getent", "ahostsv4", "early").startswith(address)

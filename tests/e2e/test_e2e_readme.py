@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from up_process import Up
 
+import prerequisites
 from patience import COMMAND_WITHIN_S
 
 pytestmark = [pytest.mark.e2e]
@@ -24,7 +25,7 @@ def blocks(language: str) -> list[str]:
 def test_the_walkthrough_of_the_readme_runs(up: Up, kubectl_present: None) -> None:
     """Every command of the walkthrough succeeds, and the autoscaler has scaled up when it ends."""
     if shutil.which("curl") is None:
-        pytest.skip("curl is not installed on this machine")
+        prerequisites.CURL.skip()
     (walkthrough,) = (block for block in blocks("sh") if "kubectl apply" in block)
     at_least = "-lt $end ]"  # on a busy machine the load goes on until it has been answered
     assert at_least in walkthrough

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from benchmarks import cluster_plane
 
+import prerequisites
+
 pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
@@ -22,7 +24,7 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a kube-apiserver that is set up as the one whose answers were recorded."""
     programs = cluster_plane.programs()
     if programs is None:
-        pytest.skip("no real control plane: make assets was not run")
+        prerequisites.REAL_PLANE.skip()
     folder = tmp_path_factory.mktemp("real-answers")
     tokens = folder / "tokens.csv"
     tokens.touch(0o600)

@@ -7,6 +7,8 @@ from benchmarks import cluster_plane
 from side_by_side import Side, difference
 from up_process import Up
 
+import prerequisites
+
 pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 READ, WRITTEN = "ns-readonly", "ns-written"
@@ -216,7 +218,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     """A real API server, and ours, with the same objects."""
     programs = cluster_plane.programs()
     if programs is None:
-        pytest.skip("no real API server: make assets was not run")
+        prerequisites.REAL_PLANE.skip()
     folder = tmp_path_factory.mktemp("sides")
     for name in ("real", "ours"):
         (folder / name).mkdir()

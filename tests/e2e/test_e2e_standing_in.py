@@ -13,6 +13,8 @@ from controller_manager import HORIZONTAL, controller_manager
 from standing_in_side import NAMESPACE, Side
 from up_process import eventually
 
+import prerequisites
+
 pytestmark = pytest.mark.e2e
 
 AS_THE_OTHER = (
@@ -33,7 +35,7 @@ def side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         return
     programs = cluster_plane.programs()
     if programs is None:
-        pytest.skip("no real control plane: make assets was not run")
+        prerequisites.REAL_PLANE.skip()
     with standing_in_side.real(folder, programs) as made:
         yield made
 
@@ -71,10 +73,9 @@ def test_comparison_beside_the_built_in_controller(side: Side, tmp_path: Path) -
     assert "0 different; 0 autoscalers differed" in running.log.read_text()
 
 
+@pytest.mark.parametrize("side", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 def test_the_built_in_controller_is_noticed(side: Side, tmp_path: Path) -> None:
-    """While it writes ours does not, and says why; when it has ended ours goes on by itself."""
-    if not side.is_live:
-        pytest.skip("metrics that stand still leave the other controller with nothing to write")
+    """While it writes (as long as metrics move) ours does not, and says why; when it has ended ours goes on."""
     with controller_manager(side.kubeconfig, *HORIZONTAL, log=tmp_path / "manager.log"):
         eventually(side.managers)
         with side.controller() as running:

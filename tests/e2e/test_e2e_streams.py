@@ -17,6 +17,7 @@ import up_process
 from kubectl_terminal import Terminal
 from up_process import Up, eventually
 
+import prerequisites
 from patience import WITHIN_S
 from real_programs import real_program
 
@@ -241,7 +242,7 @@ def test_port_forward_in_parallel(up: Up) -> None:
 def test_names_inside_pods(up: Up) -> None:
     """A Service's name, short and long, and a pod's of a headless Service lead to their addresses."""
     if not conditions(up).get("PrivateMounts"):
-        pytest.skip("this machine does not allow private mounts")
+        prerequisites.PRIVATE_MOUNTS.skip()
     selector = {"selector": {"app": "named"}, "ports": [{"port": 8080, "name": "http"}]}
     services = "/api/v1/namespaces/default/services"
     up.create(services, {"metadata": {"name": "named"}, "spec": selector})
@@ -249,7 +250,7 @@ def test_names_inside_pods(up: Up) -> None:
     name = run(up, pod("named", container("sleep 1000"), hostname="web-0", subdomain="headless"))
     address = up.get(f"{services}/named")["spec"]["clusterIP"]
     if "nameserver 127." not in up.kubectl("exec", name, "--", "cat", "/etc/resolv.conf"):
-        pytest.skip("port 53 is not ours on this machine")
+        prerequisites.PORT_53.skip()
 
     def found(host: str) -> str:
         return up.run_kubectl("exec", name, "--", "getent", "ahostsv4", host).stdout.partition(" ")[0]

@@ -12,6 +12,7 @@ import pytest
 from kubectl_terminal import Terminal
 from up_process import Up, eventually
 
+import prerequisites
 from patience import WITHIN_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kubectl_present")]
@@ -158,7 +159,7 @@ def test_the_walkthrough(up: Up) -> None:
 def test_the_documented_load(up: Up) -> None:
     """`kubectl run -i --tty load-generator --rm ...` makes the replicas rise; Ctrl-C ends it and removes the pod."""
     if not names_lead_to_services(up):
-        pytest.skip("this machine does not allow private mounts, or port 53")
+        prerequisites.PORT_53.skip()
     up.kubectl("apply", "-f", "-", stdin=PHP_APACHE)
     up.kubectl("rollout", "status", "deployment/php-apache", "--timeout=120s")
     up.kubectl("autoscale", "deployment", "php-apache", "--cpu-percent=50", "--min=1", "--max=10")

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import prerequisites
 from patience import COMMAND_WITHIN_S
+from real_programs import installed_kubectl
 
 pytestmark = [pytest.mark.e2e]
 
@@ -48,7 +50,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(installed: Path, tmp_path: Path) -> Run:
     """Runs a program of the environment, with kubectl beside; it must end with status 0."""
-    kubectl = shutil.which("kubectl")
+    kubectl = installed_kubectl()
     path = os.pathsep.join([str(installed), *([str(Path(kubectl).parent)] if kubectl else [])])
     packages = os.pathsep.join(folder for folder in site.getsitepackages() if Path(folder).is_dir())
     environment = {"PATH": path, "PYTHONPATH": packages, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
@@ -106,7 +108,7 @@ def test_nothing_is_in_it_that_does_not_belong(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@prerequisites.BASH.mark(is_there=shutil.which("bash") is not None)
 def test_bash_completes_commands(run: Run, installed: Path) -> None:
     """With the script read, TAB after `podscaler conv` finds `convert`."""
     bash = shutil.which("bash")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import prerequisites
 from patience import WITHIN_S
 from podscaler.api import catalog
 from podscaler.clock import SystemClock
@@ -26,9 +27,8 @@ from podscaler.testing.registry import open_registry
 
 FOREVER = ["/bin/sh", "-c", "while true; do sleep 1; done"]
 BUSY = ["/bin/sh", "-c", "sleep 1000 & wait"]
-_MOUNT_FAULT = capabilities.probe(Path("/tmp")).mount_fault
-needs_mounts = pytest.mark.skipif(bool(_MOUNT_FAULT), reason=f"no private mounts here: {_MOUNT_FAULT}")
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+needs_mounts = prerequisites.PRIVATE_MOUNTS.mark(is_there=not capabilities.probe(Path("/tmp")).mount_fault)
+as_root = prerequisites.ROOT.mark(is_there=os.geteuid() == 0)
 
 
 def container(name: str = "c", **fields: Any) -> dict[str, Any]:
@@ -259,7 +259,7 @@ async def test_an_address_in_use_is_explained(node: Node) -> None:
 async def test_a_low_port_is_explained(node: Node) -> None:
     """Who may not bind its port gets an event that says so."""
     if capabilities.probe(Path("/tmp")).first_port <= 80:
-        pytest.skip("every user may bind low ports on this machine")
+        prerequisites.LOW_PORTS.skip()
     code = (
         "import os,socket,sys;os.setuid(4321);s=socket.socket()\n"
         "try: s.bind((os.environ['POD_IP'],80))\n"

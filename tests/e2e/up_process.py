@@ -7,7 +7,6 @@ import base64
 import http.client
 import json
 import os
-import shutil
 import signal
 import ssl
 import subprocess
@@ -22,6 +21,7 @@ import pytest
 import yaml
 
 from patience import COMMAND_WITHIN_S, WITHIN_S
+from real_programs import installed_kubectl
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -33,7 +33,7 @@ QUICK = (
     "--horizontal-pod-autoscaler-cpu-initialization-period=5s",
 )
 JSON = "application/json"
-KUBECTL = shutil.which("kubectl")
+KUBECTL = installed_kubectl()
 
 
 def eventually(what: Callable[[], T], *, until: Callable[[T], bool] = bool, every_s: float = 0.1) -> T:

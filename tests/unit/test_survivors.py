@@ -40,7 +40,8 @@ def test_the_end_of_pytest_is_enough(tmp_path: Path) -> None:
         "    print(left.pid, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(survivors.__file__).parent)}
+    paths = (str(Path(survivors.__file__).parent), os.environ.get("PYTHONPATH", ""))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], env=environment, stdout=subprocess.PIPE, timeout=WITHIN_S
     )

@@ -92,7 +92,8 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
         assert process.stdout is not None
         first_line = await asyncio.wait_for(process.stdout.readline(), START_LIMIT_S)
         if not first_line:
-            raise UsageError(f"the control plane did not start: {log.read_text().strip()}")
+            reason = log.read_text(encoding="utf-8", errors="replace").strip()
+            raise UsageError(f"the control plane did not start: {reason}")
         _say(first_line.decode().strip(), quiet=quiet)
         config = await asyncio.to_thread(locate.find_config, str(data_dir / "kubeconfig"))
         client = Client(await http_transport.connect(config, user_agent="podscaler-demo"), SystemClock())

@@ -74,6 +74,6 @@ def in_cluster(folder: Path, clock: Clock) -> Config:
 
 def _namespace(path: Path) -> str:
     try:
-        return path.read_text().strip() or "default"
+        return path.read_text(encoding="utf-8").strip() or "default"
     except OSError:
         return "default"

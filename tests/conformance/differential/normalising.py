@@ -5,13 +5,12 @@ Numbered placeholders count in the order of first appearance within a case.
 """
 
 import re
-import time
-from calendar import timegm
 from dataclasses import dataclass, field
 from typing import Any
 
+from case_times import ServerTimes
+
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
 OBJECT_IN_TEXT = re.compile(r'Invalid value: "\{(?:[^"\\]|\\.)*\}"')
 VERSION_IN_TEXT = re.compile(r"(resource version: |in record \()\d+( \(\d+\))?")
 SERVICE_ADDRESS = re.compile(r"\b10\.0\.0\.\d+\b(?!/)")
@@ -23,17 +22,16 @@ SUFFIX = r"[bcdfghjklmnpqrstvwxz2456789]{5}"
 AGES = frozenset({"Age", "Last Seen", "First Seen", "Duration", "Created At"})
 DROPPED = frozenset({"managedFields", "storageVersionHash", "serverAddressByClientCIDRs"})
 """What differs between servers, or is told elsewhere."""
-DAY_S = 86_400
 
 
 @dataclass
 class Normaliser:
-    """Turns the answers of one case into patterns."""
+    """Turns the answers of one case, whose requests hold `times.given`, into patterns."""
 
     ident: str
+    times: ServerTimes
     prefixes: set[str] = field(default_factory=set)
     numbers: dict[tuple[str, str], int] = field(default_factory=dict)
-    started_s: float = field(default_factory=time.time)
 
     def note(self, body: Any) -> None:
         """Remember what names will be made of, if the request's body asks for generated ones."""
@@ -57,7 +55,7 @@ class Normaliser:
         for prefix in self.prefixes:
             kept = prefix.replace(self.ident, "{id}")
             value = re.sub(f"{re.escape(kept)}{SUFFIX}\\b", f"{kept}<generated>", value)
-        value = INSTANT.sub(self._instant, value)
+        value = self.times.hidden(value)
         value = OBJECT_IN_TEXT.sub('Invalid value: "<object>"', value)
         value = CURRENT_IN_TEXT.sub(r"\1<rv>", VERSION_IN_TEXT.sub(r"\1<rv>", value))
         value = NODE_PORT_IN_TEXT.sub(r"\1<nodePort>\2", SERVICE_ADDRESS.sub("<ip>", value))
@@ -98,10 +96,6 @@ class Normaliser:
     def _numbered(self, kind: str, value: str) -> str:
         number = self.numbers.setdefault((kind, value), 1 + sum(1 for known, _ in self.numbers if known == kind))
         return f"<{kind}:{number}>"
-
-    def _instant(self, found: re.Match[str]) -> str:
-        when_s = timegm(tuple(int(part) for part in found.groups()))
-        return "<time>" if abs(when_s - self.started_s) < DAY_S else found[0]
 
 
 def _tidy_table(table: dict[str, Any]) -> None:

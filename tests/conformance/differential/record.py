@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import golden_matching
 import golden_rest
+from case_times import ServerTimes, instants
 from differential.normalising import Normaliser
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -39,7 +40,8 @@ class Recording(golden_rest.Replay):
 
     def recorded(self) -> dict[str, Any]:
         """The case with the server's answers. Raises Difference where it cannot be run."""
-        self.normaliser = Normaliser(self.ident)
+        asked = [{key: value for key, value in step.items() if key != "response"} for step in self.case["steps"]]
+        self.normaliser = Normaliser(self.ident, ServerTimes(instants(asked)))
         difference = self.run()
         if difference:
             raise golden_matching.Difference(f"{self.case['name']}: {difference}")

@@ -9,6 +9,8 @@ import pytest
 from planes import await_ready
 from stage import Scene, Stage, staged
 
+import prerequisites
+
 
 @pytest.fixture(scope="session")
 def embedded_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
@@ -48,7 +50,7 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 def ours(stage: Stage) -> None:
     """For what the built-in controller cannot do."""
     if stage.is_built_in:
-        pytest.skip("the built-in controller does not do that")
+        prerequisites.OUR_CONTROLLER.skip()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import prerequisites
 from patience import WITHIN_S
 from podscaler.controlplane.runtime import (
     capabilities,
@@ -184,7 +186,7 @@ def mounting() -> str:
     return capabilities.probe(folder).mount_fault
 
 
-needs_mounts = pytest.mark.skipif(bool(mounting()), reason=f"no private mounts here: {mounting()}")
+needs_mounts = prerequisites.PRIVATE_MOUNTS.mark(is_there=not mounting())
 
 
 def launch(text: str, *mounts: Mount, tmp_path: Path, **fields: Any) -> Launch:
@@ -301,7 +303,7 @@ async def test_a_file_cannot_cover_a_folder(threads: Threads, tmp_path: Path) ->
         await run(launch_plan.process_spec(wanted), threads)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+@prerequisites.ROOT.mark(is_there=os.geteuid() == 0)
 @pytest.mark.parametrize("mounts", [False, pytest.param(True, marks=needs_mounts)])
 async def test_another_user(threads: Threads, tmp_path: Path, mounts: bool) -> None:
     """User, group and supplementary groups are changed, with and without the launcher."""
@@ -328,7 +330,7 @@ def test_a_pid_alone_proves_nothing() -> None:
 
 
 def escaped(mark: str, value: str) -> int:
-    """A process that left its session, marked in its environment."""
+    """A process that left its session, marked in its environment; `value` is of this run alone, as others may run."""
     command = f"setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo {mark}"
     subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
     deadline_s = time.monotonic() + WITHIN_S
@@ -342,8 +344,9 @@ def escaped(mark: str, value: str) -> int:
 
 async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
     """A process with a session of its own is found by its mark; that of another container is not touched."""
-    mine, others = (escaped(identity.CONTAINER_VARIABLE, value) for value in ("mine-1", "others-1"))
-    await Sweeper(threads).sweep("mine-1")
+    run_id = secrets.token_hex(4)
+    mine, others = (escaped(identity.CONTAINER_VARIABLE, f"{name}-{run_id}") for name in ("mine", "others"))
+    await Sweeper(threads).sweep(f"mine-{run_id}")
     try:
         assert await gone(mine)
         assert identity.start_mark(others) is not None
@@ -356,13 +359,14 @@ async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path:
     noted, innocent = (
         subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
     )
-    marked = escaped(identity.INSTANCE_VARIABLE, "instance-1")
+    instance = f"instance-{secrets.token_hex(4)}"
+    marked = escaped(identity.INSTANCE_VARIABLE, instance)
     process_records.write(tmp_path, "c1", noted.pid)
     (tmp_path / "c2").write_text(f'{{"pid": {innocent.pid}, "startMark": "another time"}}')
     (tmp_path / "c3").write_text("cut by a cra")
     reaped = asyncio.create_task(threads.run(noted.wait))
     try:
-        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, "instance-1") == 2
+        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, instance) == 2
         assert await reaped == -signal.SIGKILL
         assert await gone(marked)
         assert innocent.poll() is None

@@ -35,7 +35,7 @@ def threads() -> Iterator[Threads]:
 @asynccontextmanager
 async def command(threads: Threads, options: StreamOptions, *argv: str) -> AsyncIterator[ExecSession]:
     """A command as a client runs it."""
-    launch = Launch(argv=("unused",), env={"PATH": os.environ["PATH"]}, cwd="/")
+    launch = Launch(argv=("unused",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
     spec = launch_plan.exec_spec(launch, argv, pid=0, tty=options.tty)
     session = await exec_session.start(spec, threads, options)
     try:
