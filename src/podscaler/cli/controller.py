@@ -1,9 +1,11 @@
 """`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
 
-Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM.
+Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM. A failure that is a bug and
+ends leading, or the controller, is logged with its traceback; the exit status is 1.
 """
 
 import asyncio
+import logging
 import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -25,7 +27,10 @@ from podscaler.controller.permissions import Permission
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
+from podscaler.errors import PodscalerError
 from podscaler.kube.config import Config
+
+log = logging.getLogger(__name__)
 
 
 @click.command(
@@ -50,7 +55,13 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
     log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
     file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, elected=elected))
+        try:
+            runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, elected=elected))
+        except PodscalerError:
+            raise
+        except Exception as error:
+            log.critical("the controller ends by a failure that is a bug", exc_info=error)
+            raise SystemExit(1) from None
 
 
 def loop_factory() -> Any:

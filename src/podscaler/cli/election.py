@@ -189,6 +189,7 @@ class Elected:
     ) -> None:
         self._controller = controller
         self._stopping = asyncio.Event()
+        self._failure = ""
         self.client = leases
         self.permissions: Sequence[Permission] = of_leases(
             elected.namespace, elected.name, is_sharded=elected.shards > 0
@@ -214,15 +215,22 @@ class Elected:
         await self._stopping.wait()
 
     def fault(self) -> str:
-        """What is wrong with the election; empty where nothing is."""
-        return self._share.fault()
+        """What is wrong with the election or the controller; empty where nothing is."""
+        return self._failure or self._share.fault()
 
     async def run(self) -> None:
-        """Work until `stop` is called: first what was held is handed over, then the controller ends."""
+        """Work until `stop` is called: first what was held is handed over, then the controller ends.
+
+        Raises what fails in the election or the controller, which is a bug; leases are given back by then.
+        """
         working = asyncio.ensure_future(self._controller.run())
         electing = asyncio.ensure_future(self._share.run(self._controller.parts))
         try:
             await asyncio.wait((working, electing), return_when=asyncio.FIRST_COMPLETED)
+            if working.done() and not working.cancelled() and (error := working.exception()) is not None:
+                self._failure = f"the controller failed: {error!r}"
+            self._share.stop()
+            await asyncio.wait((electing,))
             self._controller.stop()
             await working
             electing.result()

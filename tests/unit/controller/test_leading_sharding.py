@@ -190,3 +190,33 @@ async def test_one_that_seemed_to_be_gone(world: ElectionWorld, before: int, aft
     world.processes["a"].resume()
     await world.advance(30)
     assert (world.writers(after_s=at_s), world.overlaps) == ({"b"}, [])
+
+
+async def test_a_bug_in_taking_up(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that cannot work on a shard gives all of them and its own Lease back, and ends with the error."""
+
+    def fail(_: object) -> None:
+        raise KeyError("bug")
+
+    first = world.start("a", shards=SHARDS)
+    monkeypatch.setattr(first, "take_up", fail)
+    await world.advance(2)
+    held = shares(world)
+    world.start("b", shards=SHARDS)
+    await world.advance(3)
+    assert (repr(first.task.exception()), held, shares(world)) == ("KeyError('bug')", {}, {"b": 6})
+    assert first.share.fault() == "sharing the work failed: KeyError('bug')"
+    assert len([name for name in world.server.leases if "member" in name]) == 1
+
+
+async def test_a_bug_in_sharing(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that cannot tell what to hold hands everything over in order, and ends with the error."""
+
+    async def fail(_: object) -> None:
+        raise KeyError("bug")
+
+    first = world.start("a", shards=SHARDS)
+    await world.advance(10)
+    monkeypatch.setattr(first.share, "_follow_plan", fail)
+    await world.advance(3)
+    assert (repr(first.task.exception()), shares(world), first.told[-1]) == ("KeyError('bug')", {}, "lay down")

@@ -7,6 +7,8 @@ an Office for each shard, which it enters and leaves as `plan` says. Rules:
 2. A process that comes while somebody splits the work in another way (`Election.others`) waits. Otherwise it says that
    it is there, and looks again: if somebody does so now, it takes itself back and comes again later.
 3. A member whose own Lease is lost gives up everything and begins anew.
+4. A failure that is a bug, in one shard or in sharing them, ends all: every shard and the own Lease are given back,
+   then `run` raises.
 
 Source: docs/decisions/sharding.md.
 """
@@ -16,6 +18,7 @@ import logging
 import random
 from functools import partial
 
+from podscaler import supervision
 from podscaler.clock import Clock
 from podscaler.controller.leading import bounded, lease, plan, sight
 from podscaler.controller.leading.announcing import Announcer
@@ -73,6 +76,7 @@ class Sharding:
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._began_s = 0.0
         self._obstacle = ""
+        self._failures: list[BaseException] = []
         self._stopping = asyncio.Event()
 
     def find(self, key: Key) -> Tenure | None:
@@ -86,6 +90,8 @@ class Sharding:
 
     def fault(self) -> str:
         """What /healthz has to say; empty where all is well."""
+        if self._failures:
+            return f"sharing the work failed: {self._failures[0]!r}"
         faults = (office.fault(self._timing.lease_duration_s) for office in self._offices)
         return next(filter(None, faults), "")
 
@@ -94,8 +100,9 @@ class Sharding:
         self._stopping.set()
 
     async def run(self, work: Work) -> None:
-        """Be a member until `stop` is called or until cancelled."""
-        following = asyncio.get_running_loop().create_task(self._roster.run())
+        """Be a member until `stop` is called or until cancelled. Raises what fails, which is a bug (rule 4)."""
+        watching = supervision.keep_running("the watch of leases", self._roster.run, self._clock)
+        following = asyncio.get_running_loop().create_task(watching)
         try:
             await bounded.first_of(work.wait_listed(), self._stopping.wait())
             while not self._stopping.is_set():
@@ -103,9 +110,9 @@ class Sharding:
                     await self._take_part(work)
                 delay_s = self._timing.retry_period_s * (1 + self._rng.random() * JITTER_FACTOR)
                 await bounded.first_of(self._clock.sleep(delay_s), self._stopping.wait())
-            await self._announcer.finish()
         finally:
             await bounded.end(following, *self._serving.values())
+            await self._announcer.finish()
 
     async def _join(self) -> bool:
         """Become a member (rule 2); whether that was possible."""
@@ -134,17 +141,27 @@ class Sharding:
         self._began_s = self._clock.monotonic_s()
         renewing = asyncio.get_running_loop().create_task(self._member.hold())
         try:
-            while not renewing.done() and not self._stopping.is_set():
-                await self._follow_plan(work)
-                await bounded.first_of(self._next_look(), renewing, self._stopping.wait())
+            await self._follow_plans(work, renewing)
             for shard in self._serving:
                 self._offices[shard].leave()
-            await asyncio.gather(*self._serving.values())
+            await asyncio.gather(*self._serving.values(), return_exceptions=True)
             if not renewing.done():
                 await bounded.end(renewing)
                 await self._resign()
         finally:
             await bounded.end(renewing)
+        if self._failures:
+            raise self._failures[0]
+
+    async def _follow_plans(self, work: Work, renewing: "asyncio.Task[None]") -> None:
+        """Return when our own Lease is lost, when we are told to stop, or when something failed (rule 4)."""
+        try:
+            while not (renewing.done() or self._stopping.is_set() or self._failures):
+                await self._follow_plan(work)
+                await bounded.first_of(self._next_look(), renewing, self._stopping.wait())
+        except Exception as error:
+            log.exception("sharing the work ends by a failure that is a bug")
+            self._failures.append(error)
 
     async def _follow_plan(self, work: Work) -> None:
         me, now_s = self._election.identity, self._clock.monotonic_s()
@@ -166,7 +183,13 @@ class Sharding:
             office.elector.observe(seen.lease.record, seen.at_s)
         task = asyncio.get_running_loop().create_task(office.serve(work))
         self._serving[shard] = task
-        task.add_done_callback(lambda _: self._serving.pop(shard))
+        task.add_done_callback(partial(self._served, shard))
+
+    def _served(self, shard: int, task: "asyncio.Task[None]") -> None:
+        del self._serving[shard]
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._failures.append(failure)
 
     async def _next_look(self) -> None:
         every_s = self._timing.retry_period_s / LOOKS_IN_RETRY_PERIOD
