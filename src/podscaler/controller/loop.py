@@ -243,6 +243,7 @@ class Controller:
             self._queue.add_after(key, RESTART_DELAY_S)  # the lease is being renewed, or lost
             return
         fence.enter(tenure)
+        began_s = self._clock.monotonic_s()
         try:
             is_there = await self._process(key)
         except Deposed as error:
@@ -251,6 +252,7 @@ class Controller:
             return
         except Exception:
             log.exception("the sync of %s/%s failed in a way that is a bug; it is tried again", *key)
+            self.telemetry.sync_panicked(self._clock.monotonic_s() - began_s)
             self._queue.add_after(key, self._settings.sync_period_s)
             await self._clock.sleep(RESTART_DELAY_S)
             return
@@ -305,6 +307,7 @@ class Controller:
                 return
             except Exception:
                 log.exception("%s failed in a way that is a bug; it starts again", name)
+                self.telemetry.panicked(name.removeprefix("the "))
             await self._clock.sleep(RESTART_DELAY_S)
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from election_world import ElectionWorld
+from podscaler.kube.transport import Answer, Request
 
 SHARDS = 6
 LEASE = "podscaler-controller"
@@ -220,3 +221,21 @@ async def test_a_bug_in_sharing(world: ElectionWorld, monkeypatch: pytest.Monkey
     monkeypatch.setattr(first.share, "_follow_plan", fail)
     await world.advance(3)
     assert (repr(first.task.exception()), shares(world), first.told[-1]) == ("KeyError('bug')", {}, "lay down")
+
+
+async def test_a_hand_over_leaves_other_writes_alone(world: ElectionWorld) -> None:
+    """While one shard is given back, what is written about others (histories) goes on."""
+    first = world.start("a", shards=SHARDS)
+    await world.advance(10)
+    remaining_s: list[float] = []
+    request = first.line.request
+
+    async def watched(sent: Request) -> Answer:
+        weakest = first.share.weakest()
+        remaining_s.append(-1.0 if weakest is None else weakest.remaining_s())
+        return await request(sent)
+
+    first.line.request = watched  # type: ignore[method-assign]  # a look at every request
+    world.start("b", shards=SHARDS)
+    await world.advance(10)
+    assert (shares(world), min(remaining_s) > 0) == ({"a": 3, "b": 3}, True)

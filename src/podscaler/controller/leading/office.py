@@ -129,6 +129,7 @@ class Office:
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
             await bounded.first_of(work.lay_down(self.part), holding)
+        self.is_held = False  # what is written about other parts does not wait for this lease
         lock = self.elector.lock
         if holding.done():
             log.warning("lease %s is lost", lock)
@@ -142,7 +143,7 @@ class Office:
     async def _fail(self, work: Work, holding: "asyncio.Task[None]", error: Exception) -> None:
         """End leading after a failure that is a bug. Raises what `drop` raises: the lease then expires by itself."""
         lock = self.elector.lock
-        self.is_working = False
+        self.is_working = self.is_held = False
         self._failure = repr(error)
         log.error("leading by the lease %s ends by a failure that is a bug", lock, exc_info=error)
         await bounded.end(holding)
