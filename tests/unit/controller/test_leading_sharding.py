@@ -239,3 +239,38 @@ async def test_a_hand_over_leaves_other_writes_alone(world: ElectionWorld) -> No
     world.start("b", shards=SHARDS)
     await world.advance(10)
     assert (shares(world), min(remaining_s) > 0) == ({"a": 3, "b": 3}, True)
+
+
+@pytest.mark.parametrize("after_s", [10, 16])
+async def test_a_member_that_joins_after_a_crash(world: ElectionWorld, after_s: float) -> None:
+    """All count the same members: what the dead one held changes hands twice at most, the rest once, without a gap."""
+    for name in "abc":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    orphans = set(world.processes["b"].keys())
+    await world.processes["b"].kill()
+    await world.advance(after_s)
+    world.start("d", shards=SHARDS)
+    await world.advance(30)
+    gaps_s = world.gaps_s(world.clock.monotonic_s())
+    changes = {key: sum(at_s > 30.5 for *_, at_s, _ in found) for key, found in world.changes().items()}
+    assert shares(world) == {"a": 2, "c": 2, "d": 2}
+    assert max(changes[key] for key in orphans) <= 2
+    assert max(gaps_s[key] for key in orphans) <= 15 + 1
+    assert max(changes[key] for key in world.keys if key not in orphans) <= 1
+    assert max(gaps_s[key] for key in world.keys if key not in orphans) <= 1 + 1
+
+
+async def test_a_member_that_dies_when_it_joins(world: ElectionWorld) -> None:
+    """What was given up for it is taken back after a retry period, and kept until it counts as gone."""
+    for name in "ab":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    known = next(lease for name, lease in world.server.leases.items() if "member" in name)
+    metadata = {name: known["metadata"][name] for name in ("namespace", "labels", "annotations")}
+    body = {"metadata": metadata | {"name": f"{LEASE}-member-c"}, "spec": known["spec"] | {"holderIdentity": "c"}}
+    world.server.create(body)
+    await world.advance(30)
+    assert (shares(world), counted_twice(world)) == ({"a": 3, "b": 3}, [])
+    assert max(world.gaps_s(world.clock.monotonic_s()).values()) <= 2 + 1 + 1
+    assert max(len(found) for found in world.changes().values()) <= 2 + 1

@@ -6,8 +6,10 @@ an Office for each shard, which it enters and leaves as `plan` says. Rules:
 1. A member works on a shard only while it holds both the shard's Lease and its own.
 2. A process that comes while somebody splits the work in another way (`Election.others`) waits. Otherwise it says that
    it is there, and looks again: if somebody does so now, it takes itself back and comes again later.
-3. A member whose own Lease is lost gives up everything and begins anew.
-4. A failure that is a bug, in one shard or in sharing them, ends all: every shard and the own Lease are given back,
+3. A process becomes a member once it knows of every holder of a Lease whether it lives, which takes a retry period, or
+   the lease duration where one was killed: all members count the same ones.
+4. A member whose own Lease is lost gives up everything and begins anew.
+5. A failure that is a bug, in one shard or in sharing them, ends all: every shard and the own Lease are given back,
    then `run` raises.
 
 Source: docs/decisions/sharding.md.
@@ -73,6 +75,7 @@ class Sharding:
         self._announcer = Announcer(client, clock)
         self._member = self._elector(election.member_name)
         self._offices = [self._office(shard) for shard in range(election.shards)]
+        self._kept_until_s: dict[int, float] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._began_s = 0.0
         self._obstacle = ""
@@ -100,7 +103,7 @@ class Sharding:
         self._stopping.set()
 
     async def run(self, work: Work) -> None:
-        """Be a member until `stop` is called or until cancelled. Raises what fails, which is a bug (rule 4)."""
+        """Be a member until `stop` is called or until cancelled. Raises what fails, which is a bug (rule 5)."""
         watching = supervision.keep_running("the watch of leases", self._roster.run, self._clock)
         following = asyncio.get_running_loop().create_task(watching)
         try:
@@ -115,8 +118,14 @@ class Sharding:
             await self._announcer.finish()
 
     async def _join(self) -> bool:
-        """Become a member (rule 2); whether that was possible."""
-        if await self._finds_others() or not await self._member.attempt():
+        """Become a member (rules 2 and 3); whether that was possible."""
+        if await self._finds_others():
+            return False
+        while not self._roster.is_certain(self._clock.monotonic_s()):
+            await bounded.first_of(self._next_look(), self._stopping.wait())
+            if self._stopping.is_set():
+                return False
+        if not await self._member.attempt():
             return False
         if await self._finds_others():
             await self._member.release()
@@ -154,7 +163,7 @@ class Sharding:
             raise self._failures[0]
 
     async def _follow_plans(self, work: Work, renewing: "asyncio.Task[None]") -> None:
-        """Return when our own Lease is lost, when we are told to stop, or when something failed (rule 4)."""
+        """Return when our own Lease is lost, when we are told to stop, or when something failed (rule 5)."""
         try:
             while not (renewing.done() or self._stopping.is_set() or self._failures):
                 await self._follow_plan(work)
@@ -167,12 +176,16 @@ class Sharding:
         me, now_s = self._election.identity, self._clock.monotonic_s()
         own = {shard: sight.NOBODY if self._offices[shard].is_leaving else me for shard in self._serving}
         view = sight.view(self._roster, self._election, own, now_s=now_s, began_s=self._began_s)
+        view = view._replace(kept=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s))
         held = sum(office.is_held for office in self._offices)
         self._figures.show(held=held, free=len(view.free_s), members=len(view.members))
         for shard in plan.surplus(view, me):
             log.info("shard %d is given up to others", shard)
             self._offices[shard].leave()
-        for shard in plan.claims(view, me, self._timing.retry_period_s):
+        kept_until_s = now_s + self._timing.lease_duration_s
+        patience_s = self._timing.retry_period_s
+        self._kept_until_s |= dict.fromkeys(plan.abandoned(view, patience_s), kept_until_s)
+        for shard in plan.claims(view, me, patience_s):
             self._claim(shard, work)
         if min(view.members) == me:
             await self._bury(now_s)
