@@ -131,7 +131,7 @@ async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> 
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
     wanted = (*needed, *work.permissions)
-    warning = asyncio.ensure_future(permissions.warn(work.client, config.origin, wanted))
+    warning = asyncio.ensure_future(permissions.warn(work.client, wanted))
     try:
         await work.run()
     finally:

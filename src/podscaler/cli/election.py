@@ -202,6 +202,7 @@ class Elected:
             self._share = Sharding(leases, elected, clock=clock, rng=rng, telemetry=telemetry, figures=figures)
         else:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
+        controller.health.observe(leases)
         client.look_on(lambda transport: FencedTransport(transport, self._share.weakest))
         controller.parts.share_by(self._share)
 

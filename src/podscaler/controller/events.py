@@ -125,9 +125,10 @@ class Recorder:
                 return
             except StatusError as error:
                 if error.code != 0:
-                    log.warning("event %s was rejected and is dropped: %s", event.name, error)
+                    level = logging.DEBUG if error.code == 401 else logging.WARNING  # 401 is reported once for all
+                    log.log(level, "event %s was rejected and is dropped: %s", event.name, error)
                     return
-                log.info("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
+                log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
             if attempt < TRIES:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
         log.warning("event %s was given up after %d tries", event.name, TRIES)

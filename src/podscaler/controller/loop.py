@@ -39,6 +39,7 @@ from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
 from podscaler.controller.reconcile import Reconciler, subject_of
 from podscaler.controller.recording import End, Recording
+from podscaler.controller.server_health import ServerHealth
 from podscaler.controller.settings import Settings
 from podscaler.controller.standing import Standing
 from podscaler.controller.surroundings import Surroundings
@@ -123,9 +124,14 @@ class Controller:
         """The controller's Prometheus metrics."""
         return self._around.telemetry
 
+    @property
+    def health(self) -> ServerHealth:
+        """What is known of the API server's."""
+        return self._around.health
+
     def unready(self) -> list[str]:
         """Why the controller does not work yet, one reason a line; empty when it does."""
-        reasons = self._autoscalers.unready()
+        reasons = [*self.health.unready(), *self._autoscalers.unready()]
         if not self._pods.synced:
             reasons.append(f"pods are not listed yet: {self._pod_watch.last_error or 'soon'}")
         return reasons or self._standing.unready()
