@@ -9,6 +9,7 @@ import logging
 import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -19,10 +20,10 @@ from podscaler.cli.cluster_connection import Connection, connection_options, par
 from podscaler.cli.election import Alone, Elected, Working
 from podscaler.cli.endpoints import Serving
 from podscaler.clock import SystemClock
-from podscaler.controller import garbage, permissions, reaching, request_metrics
+from podscaler.controller import garbage, installation, permissions, reaching, request_metrics
 from podscaler.controller.delegated_access import DelegatedAccess
 from podscaler.controller.leading.election import Election
-from podscaler.controller.loop import USER_AGENT, Controller
+from podscaler.controller.loop import Controller
 from podscaler.controller.permissions import Permission
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
@@ -48,6 +49,7 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
     elected = election.parse_election(options)
+    settings = replace(settings, field_manager=election.field_manager(elected))
     serving = endpoints.parse_serving(options)
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
@@ -89,7 +91,8 @@ async def run(
     """
     clock = SystemClock()
     open_client = connection.open_reader if settings.dry_run else connection.open_client
-    client = await open_client(clock, user_agent=USER_AGENT)
+    user_agent = installation.user_agent(settings.field_manager)
+    client = await open_client(clock, user_agent=user_agent)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
@@ -99,7 +102,7 @@ async def run(
             traces.look_on(client, controller)
         work: Working = Alone(controller, client)
         if elected is not None and not settings.dry_run:
-            leases = await connection.open_client(clock, user_agent=f"{USER_AGENT}/leader-election")
+            leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
             stack.push_async_callback(leases.close)
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
         is_delegated = serving is not None and serving.is_delegated

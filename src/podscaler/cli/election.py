@@ -8,6 +8,7 @@ Source: the `--leader-elect-*` flags of kube-controller-manager, with their defa
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ import click
 from podscaler.cli import lease_options
 from podscaler.cli.settings import DURATION, INT32, Flag
 from podscaler.clock import NANOSECONDS, Clock
+from podscaler.controller import installation
 from podscaler.controller.leading import bounded
 from podscaler.controller.leading.election import Election
 from podscaler.controller.leading.fence import FencedTransport
@@ -113,6 +115,13 @@ def parse_election(options: Mapping[str, Any]) -> Election | None:
         return None
     name, namespace = options["leader_elect_resource_name"], options["leader_elect_resource_namespace"]
     return Election(name=name, namespace=namespace, timing=timing, shards=shards)
+
+
+def field_manager(elected: Election | None) -> str:
+    """Of the writes of a controller that elects like that, or takes no Lease."""
+    if elected is None:
+        return installation.of_host(socket.gethostname())
+    return installation.of_lease(elected.namespace, elected.name)
 
 
 class Working(Protocol):

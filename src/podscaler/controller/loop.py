@@ -18,11 +18,9 @@ Source: controller.md 1 to 3.
 import asyncio
 import logging
 import random
-import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
-from podscaler import __version__
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
 from podscaler.controller import following, gates, handover, standing, syncing
@@ -54,7 +52,6 @@ from podscaler.workqueue import ShutDown
 
 log = logging.getLogger(__name__)
 
-USER_AGENT = f"podscaler/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
 RESTART_DELAY_S = 1.0
 
 
@@ -89,7 +86,7 @@ class Controller:
         self._clock = clock
         others = None
         if settings.other_controller != standing.IGNORE and HPA in settings.kinds:
-            others = OtherControllers(clock, period_s=settings.sync_period_s)
+            others = OtherControllers(clock, period_s=settings.sync_period_s, own=settings.field_manager)
         self._autoscalers = FollowedAutoscalers(client, settings, clock, rng=rng, others=others)
         self._pods: Cache[CachedPod] = Cache()
         self._standing = Standing(
