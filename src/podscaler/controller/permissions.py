@@ -158,7 +158,9 @@ def summary(found: Sequence[Permission], client: Client) -> str:
     """What is missing, with what does not work without it, and how to grant it; `found` has one at least."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for each in found:
-        resource = f"{each.shown}.{each.group}" if each.group else each.shown
+        resource = ".".join(filter(None, (each.resource, each.group))) + (
+            f"/{each.subresource}" if each.subresource else ""
+        )
         where = f" in the namespace {each.namespace}" if each.namespace else ""
         verbs.setdefault((resource, where, each.purpose), []).append(each.verb)
     parts = [

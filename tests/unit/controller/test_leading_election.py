@@ -6,6 +6,7 @@ import pytest
 
 from election_world import ElectionWorld
 from podscaler.controller.leading.timing import Timing
+from podscaler.errors import StatusError
 
 LEASE = "podscaler-controller"
 
@@ -251,6 +252,22 @@ async def test_a_bug_in_laying_down(world: ElectionWorld, monkeypatch: pytest.Mo
     first.share.stop()
     await world.advance(2)
     assert (type(first.task.exception()), first.told, world.overlaps) == (Bug, ["take up", "drop"], [])
+    assert world.server.holder(LEASE) == "b"
+
+
+async def test_a_failure_of_the_world_in_laying_down(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the API server prevents is no bug: the part is dropped, the lease released, and the process goes on."""
+
+    async def refuse(_: object) -> None:
+        raise StatusError("no", code=500)
+
+    first = world.start("a")
+    world.start("b")
+    await world.advance(30)
+    monkeypatch.setattr(first, "lay_down", refuse)
+    first.share.stop()
+    await world.advance(2)
+    assert (first.task.exception(), first.told, first.share.fault()) == (None, ["take up", "drop"], "")
     assert world.server.holder(LEASE) == "b"
 
 

@@ -27,6 +27,7 @@ from podscaler.controller.leading.elector import Elector
 from podscaler.controller.leading.share import Part, Work
 from podscaler.controller.leading.telemetry import ElectionMetrics
 from podscaler.controller.leading.tenure import Tenure
+from podscaler.errors import PodscalerError
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ class Office:
     async def _end(self, work: Work, holding: "asyncio.Task[None]") -> None:
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
-            await bounded.first_of(work.lay_down(self.part), holding)
+            await self._lay_down(work, holding)
         self.is_held = False  # what is written about other parts does not wait for this lease
         lock = self.elector.lock
         if holding.done():
@@ -139,6 +140,14 @@ class Office:
             await self.elector.release()
             log.info("lease %s is released", lock)
         self._announcer.say(lock, self.elector.identity, "stopped leading")
+
+    async def _lay_down(self, work: Work, holding: "asyncio.Task[None]") -> None:
+        """Hand the part over; what the world prevents is lost, as where the lease is."""
+        try:
+            await bounded.first_of(work.lay_down(self.part), holding)
+        except PodscalerError as error:
+            log.warning("the work by the lease %s is not handed over in order: %s", self.elector.lock, error)
+            await work.drop(self.part)
 
     async def _fail(self, work: Work, holding: "asyncio.Task[None]", error: Exception) -> None:
         """End leading after a failure that is a bug. Raises what `drop` raises: the lease then expires by itself."""
