@@ -127,7 +127,7 @@ class ServerHealth:
             return
         if self._away.begins(self._clock.monotonic_s()):
             log.warning(
-                "%s (%s) does not answer: %s; syncs fail until it does", self._server, self._caller, error.cause
+                "%s of %s does not answer: %s; syncs fail until it does", self._server, self._caller, error.cause
             )
 
     def answered(self, begun_s: float, path: str, status: int) -> None:

@@ -58,7 +58,7 @@ async def test_an_outage_is_two_lines(world: AutoscalerWorld, caplog: pytest.Log
     world.cluster.recover()
     await world.clock.advance(40, turns=40)
     begun, ended = lines(caplog)
-    assert begun == f"{SERVER} ({CALLER}) does not answer: {CAUSE}; syncs fail until it does"
+    assert begun == f"{SERVER} of {CALLER} does not answer: {CAUSE}; syncs fail until it does"
     assert ended.startswith(f"{SERVER} answers again, after ")
     assert int(ended.split("in which ")[1].split()[0]) > 0
     assert (during, fault(world, "unreachable"), world.controller.unready()) == (1, 0, [])
