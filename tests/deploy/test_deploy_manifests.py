@@ -52,7 +52,7 @@ def test_histories_are_the_config_maps_that_up_lets_its_autoscaler_keep() -> Non
 
 
 def test_nothing_may_be_read_from_all_secrets_and_config_maps() -> None:
-    """ConfigMaps and Leases only of the controller's namespace, by name; secrets, nodes, writes of pods not at all."""
+    """ConfigMaps and Leases only of kube-system, and by name; secrets, nodes, writes of pods not at all."""
     assert {grant.resource for grant in granted("ClusterRole") if grant.group == ""} == {
         "pods",
         "events",
@@ -167,15 +167,41 @@ def test_the_sharded_overlay_may_use_the_leases_of_its_shares() -> None:
     assert Grant("delete", "coordination.k8s.io", "leases") in held
 
 
-def test_another_namespace_is_one_line_in_an_overlay_of_ones_own(tmp_path: Path) -> None:
-    """No manifest holds on to the namespace: subjects follow, and the flags take the pod's own."""
-    places = ("base", "components/network-policy", "components/service-monitor")
-    base, *components = (os.path.relpath(shipped.KUSTOMIZE / place, tmp_path) for place in places)
+def test_another_namespace_is_two_lines_in_an_overlay_of_ones_own(tmp_path: Path) -> None:
+    """All moves there but what installations share: Leases and histories, with their Role, stay in kube-system."""
+    places = ("base", "state-namespace", "components/network-policy", "components/service-monitor")
+    base, state, *components = (os.path.relpath(shipped.KUSTOMIZE / place, tmp_path) for place in places)
     (tmp_path / "kustomization.yaml").write_text(
-        f"namespace: scaling\nresources: [{base}]\ncomponents: [{', '.join(components)}]\n"
+        f"namespace: scaling\nresources: [{base}]\ncomponents: [{', '.join(components)}]\ntransformers: [{state}]\n"
     )
     text = shipped.kustomized(tmp_path)
+    objects = [obj for obj in yaml.safe_load_all(text) if obj]
+    namespaces = {obj["kind"]: obj["metadata"].get("namespace", "") for obj in objects}
+    namespaced = {kind: namespace for kind, namespace in namespaces.items() if namespace}
     assert shipped.NAMESPACE not in text
-    assert "--history-namespace=$(POD_NAMESPACE)" in text
-    assert "kind: NetworkPolicy" in text
-    assert "kind: ServiceMonitor" in text
+    assert namespaced == {
+        "Deployment": "scaling",
+        "NetworkPolicy": "scaling",
+        "Role": "kube-system",
+        "RoleBinding": "kube-system",
+        "Service": "scaling",
+        "ServiceAccount": "scaling",
+        "ServiceMonitor": "scaling",
+    }
+
+
+@pytest.mark.parametrize("place", ["base", "overlays/high-availability", "overlays/sharded"])
+def test_every_installation_elects_by_the_same_lease(place: str) -> None:
+    """Flags, Role and the command's own defaults name one Lease: two that are installed in two ways never both lead."""
+    objects = overlay(place)
+    arguments = dict(each.removeprefix("--").split("=", 1) for each in container(objects)["args"][1:])
+    roles = {of_kind(objects, kind)["metadata"]["namespace"] for kind in ("Role", "RoleBinding")}
+    named = {arguments.get("leader-elect-resource-namespace"), arguments.get("history-namespace"), *roles}
+    assert named == {election.NAMESPACE}
+    assert arguments.get("leader-elect-resource-name", election.NAME) == election.NAME
+
+
+def test_the_binding_is_to_the_controllers_account() -> None:
+    """The Role of kube-system is bound to the account of the controller's own namespace."""
+    (subject,) = of_kind(RBAC, "RoleBinding")["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": "podscaler", "namespace": shipped.NAMESPACE}

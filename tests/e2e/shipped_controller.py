@@ -17,6 +17,7 @@ import yaml
 
 import shipped_manifests as shipped
 from patience import COMMAND_WITHIN_S, WITHIN_S
+from podscaler.controller.leading import election
 from real_programs import real_program
 from shipped_manifests import NAMESPACE, Grant, grants
 
@@ -118,14 +119,13 @@ class ShippedController:
         """What the installed roles allow, one by one."""
         path = "/apis/rbac.authorization.k8s.io/v1"
         wide = self._up.get(f"{path}/clusterroles/podscaler")
-        narrow = self._up.get(f"{path}/namespaces/{NAMESPACE}/roles/podscaler")
+        narrow = self._up.get(f"{path}/namespaces/{election.NAMESPACE}/roles/podscaler")
         return set(grants([*wide["rules"], *narrow["rules"]]))
 
     def _arguments(self) -> Iterator[str]:
         deployment = self._up.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/podscaler")
         for argument in deployment["spec"]["template"]["spec"]["containers"][0]["args"]:
-            expanded = argument.replace("$(POD_NAMESPACE)", NAMESPACE)
-            yield "--metrics-bind-address=127.0.0.1:0" if "metrics-bind" in expanded else expanded
+            yield "--metrics-bind-address=127.0.0.1:0" if "metrics-bind" in argument else argument
 
     def _kubeconfig(self) -> Path:
         """A file with the ServiceAccount's token and nothing else of the admin's."""

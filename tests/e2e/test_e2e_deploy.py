@@ -216,7 +216,7 @@ def test_who_installs_is_told_what_to_do_next(controller: ShippedController, kin
     """In the place of the built-in controller, or beside it."""
     notes = controller.install(kinds=kinds).partition("NOTES:\n")[2]
     assert advice in notes
-    assert f"podscaler migrate hpa NAME --namespace NAMESPACE --history-namespace {NAMESPACE}\n" in notes
+    assert "podscaler migrate hpa NAME --namespace NAMESPACE --history-namespace kube-system\n" in notes
 
 
 PATIENT_LEASES = {"leader-elect-lease-duration": "60s", "leader-elect-renew-deadline": "40s"}

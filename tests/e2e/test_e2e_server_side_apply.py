@@ -96,10 +96,10 @@ def test_server_side_apply_hands_over(up: Up) -> None:
     apply(up, workload("handed", replicas=1), "--server-side")
     assert owners(up, "handed") == {"kubectl": "Apply"}
     autoscaled(up, "handed", 3)
-    assert owners(up, "handed") == {"podscaler": "Update scale"}
+    assert owners(up, "handed") == {"podscaler-up": "Update scale"}
     done = apply(up, workload("handed"), "--server-side")
     assert done.stdout == "deployment.apps/handed serverside-applied\n"
-    assert (replicas(up, "handed"), owners(up, "handed")) == (3, {"podscaler": "Update scale"})
+    assert (replicas(up, "handed"), owners(up, "handed")) == (3, {"podscaler-up": "Update scale"})
 
 
 def test_server_side_apply_conflicts_with_the_autoscaler(up: Up) -> None:
@@ -107,7 +107,7 @@ def test_server_side_apply_conflicts_with_the_autoscaler(up: Up) -> None:
     apply(up, workload("forced", replicas=1), "--server-side")
     autoscaled(up, "forced", 3)
     done = apply(up, workload("forced", replicas=2), "--server-side")
-    conflict = 'Apply failed with 1 conflict: conflict with "podscaler" with subresource "scale" using apps/v1'
+    conflict = 'Apply failed with 1 conflict: conflict with "podscaler-up" with subresource "scale" using apps/v1'
     assert (done.returncode, conflict in done.stderr) == (1, True), done.stderr
     assert ".spec.replicas" in done.stderr
     forced = apply(up, workload("forced", replicas=2), "--server-side", "--force-conflicts")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from standing_in_side import NAMESPACE, Side
 from up_process import eventually
 
 import prerequisites
+from podscaler.controller import installation
 
 pytestmark = pytest.mark.e2e
 
@@ -85,7 +87,7 @@ def test_the_built_in_controller_is_noticed(side: Side, tmp_path: Path) -> None:
             assert side.managers() == {"kube-controller-manager"}
     with side.controller() as running:
         assert eventually(lambda: running.get("/readyz")[0], until=lambda code: code == 200) == 200
-        eventually(side.managers, until=lambda found: "podscaler" in found)
+        eventually(side.managers, until=lambda found: installation.of_host(socket.gethostname()) in found)
 
 
 REFUSED = {

@@ -1,12 +1,15 @@
 """`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
 
-Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM.
+Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM. A failure that is a bug and
+ends leading, or the controller, is logged with its traceback; the exit status is 1.
 """
 
 import asyncio
+import logging
 import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -17,15 +20,18 @@ from podscaler.cli.cluster_connection import Connection, connection_options, par
 from podscaler.cli.election import Alone, Elected, Working
 from podscaler.cli.endpoints import Serving
 from podscaler.clock import SystemClock
-from podscaler.controller import garbage, permissions, reaching, request_metrics
+from podscaler.controller import garbage, installation, permissions, reaching, request_metrics
 from podscaler.controller.delegated_access import DelegatedAccess
 from podscaler.controller.leading.election import Election
-from podscaler.controller.loop import USER_AGENT, Controller
+from podscaler.controller.loop import Controller
 from podscaler.controller.permissions import Permission
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
 from podscaler.controller.settings import Settings
+from podscaler.errors import PodscalerError
 from podscaler.kube.config import Config
+
+log = logging.getLogger(__name__)
 
 
 @click.command(
@@ -43,6 +49,7 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
     settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
     elected = election.parse_election(options)
+    settings = replace(settings, field_manager=election.field_manager(elected))
     serving = endpoints.parse_serving(options)
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
@@ -50,7 +57,13 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
     log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
     file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, elected=elected))
+        try:
+            runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, elected=elected))
+        except PodscalerError:
+            raise
+        except Exception as error:
+            log.critical("the controller ends by a failure that is a bug", exc_info=error)
+            raise SystemExit(1) from None
 
 
 def loop_factory() -> Any:
@@ -78,7 +91,8 @@ async def run(
     """
     clock = SystemClock()
     open_client = connection.open_reader if settings.dry_run else connection.open_client
-    client = await open_client(clock, user_agent=USER_AGENT)
+    user_agent = installation.user_agent(settings.field_manager)
+    client = await open_client(clock, user_agent=user_agent)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
@@ -88,7 +102,7 @@ async def run(
             traces.look_on(client, controller)
         work: Working = Alone(controller, client)
         if elected is not None and not settings.dry_run:
-            leases = await connection.open_client(clock, user_agent=f"{USER_AGENT}/leader-election")
+            leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
             stack.push_async_callback(leases.close)
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
@@ -120,7 +134,7 @@ async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> 
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
     wanted = (*needed, *work.permissions)
-    warning = asyncio.ensure_future(permissions.warn(work.client, config.origin, wanted))
+    warning = asyncio.ensure_future(permissions.warn(work.client, wanted))
     try:
         await work.run()
     finally:

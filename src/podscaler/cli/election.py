@@ -8,6 +8,7 @@ Source: the `--leader-elect-*` flags of kube-controller-manager, with their defa
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ import click
 from podscaler.cli import lease_options
 from podscaler.cli.settings import DURATION, INT32, Flag
 from podscaler.clock import NANOSECONDS, Clock
+from podscaler.controller import installation
 from podscaler.controller.leading import bounded
 from podscaler.controller.leading.election import Election
 from podscaler.controller.leading.fence import FencedTransport
@@ -115,6 +117,13 @@ def parse_election(options: Mapping[str, Any]) -> Election | None:
     return Election(name=name, namespace=namespace, timing=timing, shards=shards)
 
 
+def field_manager(elected: Election | None) -> str:
+    """Of the writes of a controller that elects like that, or takes no Lease."""
+    if elected is None:
+        return installation.of_host(socket.gethostname())
+    return installation.of_lease(elected.namespace, elected.name)
+
+
 class Working(Protocol):
     """A controller as the command runs it, alone or among others.
 
@@ -189,6 +198,7 @@ class Elected:
     ) -> None:
         self._controller = controller
         self._stopping = asyncio.Event()
+        self._failure = ""
         self.client = leases
         self.permissions: Sequence[Permission] = of_leases(
             elected.namespace, elected.name, is_sharded=elected.shards > 0
@@ -201,6 +211,7 @@ class Elected:
             self._share = Sharding(leases, elected, clock=clock, rng=rng, telemetry=telemetry, figures=figures)
         else:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
+        controller.health.observe(leases)
         client.look_on(lambda transport: FencedTransport(transport, self._share.weakest))
         controller.parts.share_by(self._share)
 
@@ -214,15 +225,22 @@ class Elected:
         await self._stopping.wait()
 
     def fault(self) -> str:
-        """What is wrong with the election; empty where nothing is."""
-        return self._share.fault()
+        """What is wrong with the election or the controller; empty where nothing is."""
+        return self._failure or self._share.fault()
 
     async def run(self) -> None:
-        """Work until `stop` is called: first what was held is handed over, then the controller ends."""
+        """Work until `stop` is called: first what was held is handed over, then the controller ends.
+
+        Raises what fails in the election or the controller, which is a bug; leases are given back by then.
+        """
         working = asyncio.ensure_future(self._controller.run())
         electing = asyncio.ensure_future(self._share.run(self._controller.parts))
         try:
             await asyncio.wait((working, electing), return_when=asyncio.FIRST_COMPLETED)
+            if working.done() and not working.cancelled() and (error := working.exception()) is not None:
+                self._failure = f"the controller failed: {error!r}"
+            self._share.stop()
+            await asyncio.wait((electing,))
             self._controller.stop()
             await working
             electing.result()

@@ -6,8 +6,8 @@ Invariant: what is shown is of the latest run; counters begin anew with each, as
 """
 
 from podscaler.clock import Clock
-from podscaler.controller import request_metrics
-from podscaler.controller.loop import USER_AGENT, Controller
+from podscaler.controller import installation, request_metrics
+from podscaler.controller.loop import Controller
 from podscaler.controller.recording import Recording
 from podscaler.controller.settings import Settings
 from podscaler.controller.telemetry import Telemetry
@@ -43,7 +43,7 @@ class OwnAutoscaler:
 
     async def run(self, config: Config) -> None:
         """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
-        client = await opening.open_client(config, self._clock, user_agent=USER_AGENT)
+        client = await opening.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
         try:
             controller = Controller(client, self._settings, self._clock, recording=self._recording)
             request_metrics.count(client, controller.telemetry.registry, self._clock)

@@ -11,7 +11,7 @@ import msgspec
 
 from podscaler.api import instants
 from podscaler.clock import NANOSECONDS, Clock
-from podscaler.controller import handover, other_controllers
+from podscaler.controller import handover, installation, other_controllers
 from podscaler.controller.autoscaler_kinds import HPA
 from podscaler.controller.leading import lease
 from podscaler.errors import StatusError
@@ -102,5 +102,5 @@ def _is_recent(raw: msgspec.Raw, now: int) -> bool:
 
 def _is_controller(manager: str, *, is_migrated: bool) -> bool:
     """Whether a writer of statuses is one; a person is not, nor is a migration, which writes under our name."""
-    is_migration = is_migrated and manager == other_controllers.OUR_MANAGER
+    is_migration = is_migrated and manager == installation.MANAGER
     return not is_migration and not manager.startswith(other_controllers.BY_HAND)

@@ -3,6 +3,9 @@
 Syncs call `Recorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait, more are dropped.
 What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
 
+An event is written by the tenure of the sync that recorded it (`podscaler.controller.leading.fence`): the hand-over of
+one shard neither holds up nor drops the events of others.
+
 Source: controller.md 6.
 """
 
@@ -10,12 +13,16 @@ import asyncio
 import logging
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from podscaler.clock import Clock, rfc3339
 from podscaler.controller.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.controller.leading import fence
 from podscaler.controller.leading.fence import Deposed
+from podscaler.controller.leading.share import Part, all_of_it
+from podscaler.controller.leading.tenure import Tenure
 from podscaler.errors import StatusError
 from podscaler.event_correlation import Correlator, Event
 from podscaler.kube import urls
@@ -40,6 +47,20 @@ class Subject:
     kind: AutoscalerKind = HPA
 
 
+class _Waiting(NamedTuple):
+    """An event that is not written yet.
+
+    Attributes:
+        tenure: of the sync that recorded it; None: it had none.
+        over: set when the event is written or given up.
+    """
+
+    subject: Subject
+    event: Event
+    tenure: Tenure | None
+    over: asyncio.Event
+
+
 class Recorder:
     """See the module.
 
@@ -54,7 +75,8 @@ class Recorder:
         self._clock = clock
         self._rng = rng
         self._correlator = Correlator(rng)
-        self._waiting: asyncio.Queue[tuple[Subject, Event]] = asyncio.Queue(BUFFER_EVENTS)
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(BUFFER_EVENTS)
+        self._unwritten: dict[int, _Waiting] = {}
         self._last_at_ns = 0
         self.dropped = 0
 
@@ -64,8 +86,10 @@ class Recorder:
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
         identity = (subject.namespace, subject.name, subject.uid)
         event = Event(identity, subject.name, type_, reason, message, self._last_at_ns)
+        waiting = _Waiting(subject, event, fence.entered(), asyncio.Event())
         try:
-            self._waiting.put_nowait((subject, event))
+            self._queue.put_nowait(waiting)
+            self._unwritten[event.at_ns] = waiting
         except asyncio.QueueFull:
             self.dropped += 1
             if self.dropped == 1:
@@ -74,15 +98,22 @@ class Recorder:
     async def run(self) -> None:
         """Write events until cancelled."""
         while True:
-            subject, recorded = await self._waiting.get()
-            event = self._correlator.correlate(recorded)
-            if event is not None:
-                await self._deliver(subject, event)
-            self._waiting.task_done()
+            waiting = await self._queue.get()
+            fence.enter(waiting.tenure)
+            try:
+                event = self._correlator.correlate(waiting.event)
+                if event is not None:
+                    await self._deliver(waiting.subject, event)
+            finally:
+                del self._unwritten[waiting.event.at_ns]
+                waiting.over.set()
 
-    async def flush(self) -> None:
-        """Return once everything recorded so far was written or given up."""
-        await self._waiting.join()
+    async def flush(self, part: Part = all_of_it) -> None:
+        """Return once everything recorded so far about the autoscalers of a part was written or given up."""
+        for waiting in list(self._unwritten.values()):
+            subject = waiting.subject
+            if part(subject.kind.key(subject.namespace, subject.name)):
+                await waiting.over.wait()
 
     async def _deliver(self, subject: Subject, event: Event) -> None:
         for attempt in range(1, TRIES + 1):
@@ -94,9 +125,10 @@ class Recorder:
                 return
             except StatusError as error:
                 if error.code != 0:
-                    log.warning("event %s was rejected and is dropped: %s", event.name, error)
+                    level = logging.DEBUG if error.code == 401 else logging.WARNING  # 401 is reported once for all
+                    log.log(level, "event %s was rejected and is dropped: %s", event.name, error)
                     return
-                log.info("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
+                log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
             if attempt < TRIES:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
         log.warning("event %s was given up after %d tries", event.name, TRIES)

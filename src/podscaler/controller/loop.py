@@ -18,11 +18,9 @@ Source: controller.md 1 to 3.
 import asyncio
 import logging
 import random
-import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
-from podscaler import __version__
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
 from podscaler.controller import following, gates, handover, standing, syncing
@@ -39,6 +37,7 @@ from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
 from podscaler.controller.reconcile import Reconciler, subject_of
 from podscaler.controller.recording import End, Recording
+from podscaler.controller.server_health import ServerHealth
 from podscaler.controller.settings import Settings
 from podscaler.controller.standing import Standing
 from podscaler.controller.surroundings import Surroundings
@@ -53,7 +52,6 @@ from podscaler.workqueue import ShutDown
 
 log = logging.getLogger(__name__)
 
-USER_AGENT = f"podscaler/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
 RESTART_DELAY_S = 1.0
 
 
@@ -88,7 +86,7 @@ class Controller:
         self._clock = clock
         others = None
         if settings.other_controller != standing.IGNORE and HPA in settings.kinds:
-            others = OtherControllers(clock, period_s=settings.sync_period_s)
+            others = OtherControllers(clock, period_s=settings.sync_period_s, own=settings.field_manager)
         self._autoscalers = FollowedAutoscalers(client, settings, clock, rng=rng, others=others)
         self._pods: Cache[CachedPod] = Cache()
         self._standing = Standing(
@@ -123,9 +121,14 @@ class Controller:
         """The controller's Prometheus metrics."""
         return self._around.telemetry
 
+    @property
+    def health(self) -> ServerHealth:
+        """What is known of the API server's."""
+        return self._around.health
+
     def unready(self) -> list[str]:
         """Why the controller does not work yet, one reason a line; empty when it does."""
-        reasons = self._autoscalers.unready()
+        reasons = [*self.health.unready(), *self._autoscalers.unready()]
         if not self._pods.synced:
             reasons.append(f"pods are not listed yet: {self._pod_watch.last_error or 'soon'}")
         return reasons or self._standing.unready()
@@ -243,6 +246,7 @@ class Controller:
             self._queue.add_after(key, RESTART_DELAY_S)  # the lease is being renewed, or lost
             return
         fence.enter(tenure)
+        began_s = self._clock.monotonic_s()
         try:
             is_there = await self._process(key)
         except Deposed as error:
@@ -251,6 +255,7 @@ class Controller:
             return
         except Exception:
             log.exception("the sync of %s/%s failed in a way that is a bug; it is tried again", *key)
+            self.telemetry.sync_panicked(self._clock.monotonic_s() - began_s)
             self._queue.add_after(key, self._settings.sync_period_s)
             await self._clock.sleep(RESTART_DELAY_S)
             return
@@ -305,6 +310,7 @@ class Controller:
                 return
             except Exception:
                 log.exception("%s failed in a way that is a bug; it starts again", name)
+                self.telemetry.panicked(name.removeprefix("the "))
             await self._clock.sleep(RESTART_DELAY_S)
 
 

@@ -4,6 +4,7 @@ The watch of autoscalers hands each object that changed to `note`; whoever wants
 at metadata.managedFields when an object changes, and keeps one instant for each manager. Rules:
 
 1. Every manager but our own that wrote a status is another controller, unless it is kubectl: a person writes by hand.
+   Another installation of podscaler has another manager (`podscaler.controller.installation`).
 2. One that has written within SILENT_PERIODS periods is at work; after that it is taken to be gone. What was written
    before the first list counts from the server's time stamp, everything later from when we saw it: the clocks of two
    machines need not agree for that.
@@ -21,8 +22,6 @@ from podscaler.clock import NANOSECONDS, Clock
 
 log = logging.getLogger(__name__)
 
-OUR_MANAGER = "podscaler"
-"""What API servers make of our user agent."""
 BY_HAND = "kubectl"
 SILENT_PERIODS = 3
 
@@ -64,9 +63,11 @@ class OtherControllers:
     Args:
         clock: for how long ago a write was.
         period_s: of the syncs.
+        own: the field manager of our own writes.
     """
 
-    def __init__(self, clock: Clock, *, period_s: float) -> None:
+    def __init__(self, clock: Clock, *, period_s: float, own: str) -> None:
+        self._own = own
         self._clock = clock
         self._silence_s = SILENT_PERIODS * period_s
         self._stamped_ns: dict[str, int] = {}
@@ -76,7 +77,7 @@ class OtherControllers:
     def note(self, raw: msgspec.Raw) -> None:
         """An autoscaler as the server has it now."""
         for write in status_writes(raw):
-            if _is_other(write.manager):
+            if write.manager != self._own and not write.manager.startswith(BY_HAND):
                 self._wrote(*write)
 
     def listed(self) -> None:
@@ -94,7 +95,3 @@ class OtherControllers:
         self._stamped_ns[manager] = at_ns
         age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - at_ns, 0) / NANOSECONDS
         self._heard_s[manager] = self._clock.monotonic_s() - age_s
-
-
-def _is_other(manager: str) -> bool:
-    return manager != OUR_MANAGER and not manager.startswith(BY_HAND)

@@ -114,7 +114,7 @@ class Parts:
         clock = self._around.clock
         await bounded.first_of(self.ended(part), clock.sleep(STOP_TIMEOUT_S))
         await self._cancel(part)
-        await bounded.first_of(self._around.recorder.flush(), clock.sleep(FLUSH_TIMEOUT_S))
+        await bounded.first_of(self._around.recorder.flush(part), clock.sleep(FLUSH_TIMEOUT_S))
         handing_over = self._around.archive.hand_over(list(filter(part, self._memory.known)))
         await bounded.first_of(handing_over, clock.sleep(FLUSH_TIMEOUT_S))
         await self.drop(part)

@@ -1,13 +1,15 @@
 """What the controller has to be allowed to do, and what of it the API server does not allow.
 
 `podscaler controller` calls `warn` at its start and goes on: somebody may grant what is missing, and what is not used
-is not missed. A refusal later shows in conditions, events or the log, as upstream's do.
+is not missed. One line of the log lists all that is missing, and names the manifest that grants it. A refusal later
+shows in conditions, events or the log, as upstream's do.
 
 Source: controller.md 9, and what following pods and keeping histories needs.
 """
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,6 +21,7 @@ from podscaler.kube.client import Client
 
 log = logging.getLogger(__name__)
 
+MANIFEST = "deploy/kustomize/base/rbac.yaml"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -138,10 +141,11 @@ class _Review(msgspec.Struct):
     status: _Allowed
 
 
-async def warn(client: Client, origin: str, permissions: tuple[Permission, ...] = NEEDED) -> None:
-    """Say in the log what of `permissions` is missing, a line each; `origin` is where our credentials come from."""
-    for permission in await missing(client, permissions):
-        log.warning("%s", refusal(permission, client.server, origin))
+async def warn(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> None:
+    """Say in one line of the log what of `permissions` is missing, if anything is."""
+    found = await missing(client, permissions)
+    if found:
+        log.warning("%s", summary(found, client))
 
 
 async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
@@ -150,13 +154,24 @@ async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) 
     return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
 
 
-def refusal(permission: Permission, server: str, origin: str) -> str:
-    """The sentence for a missing permission: verb, resource, what to grant, and what does not work without it."""
-    role = f'a Role in the namespace "{permission.namespace}"' if permission.namespace else "a ClusterRole"
-    grant = f'grant the verb "{permission.verb}" on "{permission.shown}" of apiGroup "{permission.group}" in {role}'
-    action = f"{permission.verb} {permission.shown}"
-    without = f" (without it {permission.purpose})" if permission.purpose else ""
-    return f"the API server {server} does not allow the user of {origin} to {action}: {grant}{without}"
+def summary(found: Sequence[Permission], client: Client) -> str:
+    """What is missing, with what does not work without it, and how to grant it; `found` has one at least."""
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for each in found:
+        resource = ".".join(filter(None, (each.resource, each.group))) + (
+            f"/{each.subresource}" if each.subresource else ""
+        )
+        where = f" in the namespace {each.namespace}" if each.namespace else ""
+        verbs.setdefault((resource, where, each.purpose), []).append(each.verb)
+    parts = [
+        f"{', '.join(mine)} {resource}{where}" + (f" (without it {purpose})" if purpose else "")
+        for (resource, where, purpose), mine in verbs.items()
+    ]
+    return (
+        f"the API server {client.server} does not allow the user of {client.caller} to: {'; '.join(parts)}. "
+        f"Bind the user to the roles of {MANIFEST}, or install the Helm chart, which has the same; what is allowed "
+        "works meanwhile, and the rest once it is granted"
+    )
 
 
 async def _is_allowed(client: Client, permission: Permission) -> bool:

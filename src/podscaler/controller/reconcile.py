@@ -131,7 +131,11 @@ class Reconciler:
             self._around.archive.keep(key, latest, is_urgent=is_rescaled)
 
     def _say(self, autoscaler: Autoscaler, error: str) -> None:
-        """Log an error when it is news, not at every sync."""
+        """Log an error when it is news, not at every sync, and not where all syncs fail alike."""
+        if error and self._around.health.explains_failures:
+            self._around.health.count_sync()
+            log.debug("%s: %s", autoscaler.described, error)
+            return
         if self._memory.is_news(autoscaler.key, error):
             if error:
                 log.warning("%s: %s", autoscaler.described, error, extra={"error": error})
@@ -181,7 +185,8 @@ class Reconciler:
             name, before = autoscaler.metadata.name, autoscaler.wire.status
             decision = settle.unreported(decision, before, name, refusal.message)
             if not decision.reached_end:
-                log.warning("%s: its status: %s", autoscaler.described, refusal, extra={"error": str(refusal)})
+                level = self._around.health.level(logging.WARNING)
+                log.log(level, "%s: its status: %s", autoscaler.described, refusal, extra={"error": str(refusal)})
         self._record(subject, decision, follows_status=True)
         return decision, refusal
 

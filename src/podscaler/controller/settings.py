@@ -10,7 +10,7 @@ from typing import Any
 
 from podscaler.api import duration
 from podscaler.clock import NANOSECONDS
-from podscaler.controller import autoscaler_kinds, gates
+from podscaler.controller import autoscaler_kinds, gates, installation
 from podscaler.controller.autoscaler_kinds import AutoscalerKind
 from podscaler.controller.gates import Gates
 from podscaler.core import emulation
@@ -46,6 +46,7 @@ class Settings:
         dry_run: `--dry-run`, whether nothing at all is written.
         compares: `--compare`, whether decisions are compared with what another controller wrote; only with `dry_run`.
         other_controller: `--other-controller`, one of `podscaler.controller.standing.POLICIES`.
+        field_manager: of our own writes, as `podscaler.controller.installation` has it.
     """
 
     concurrent_syncs: int = 5
@@ -66,6 +67,7 @@ class Settings:
     dry_run: bool = False
     compares: bool = False
     other_controller: str = "ignore"
+    field_manager: str = installation.MANAGER
 
     @property
     def turns(self) -> int:

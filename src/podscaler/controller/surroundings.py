@@ -17,6 +17,7 @@ from podscaler.controller.following import Autoscaler
 from podscaler.controller.held_archive import HeldArchive
 from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.recording import NoRecording, Recording
+from podscaler.controller.server_health import ServerHealth
 from podscaler.controller.settings import Settings
 from podscaler.controller.standing import ALWAYS_WRITES, Standing
 from podscaler.controller.target import Targets
@@ -57,6 +58,7 @@ class Surroundings:
     recording: Recording
     archive: Archive
     clock: Clock
+    health: ServerHealth
     standing: Standing = ALWAYS_WRITES
     rivals: Callable[[Autoscaler], Iterable[Key]] = _nobody
     comparison: Comparison | None = None
@@ -73,6 +75,8 @@ class Surroundings:
         rng: random.Random,
     ) -> "Surroundings":
         """Those of one API server; `metrics` None: its metrics APIs, `recording` None: nobody records."""
+        telemetry = Telemetry(clock)
+        health = ServerHealth(client, clock, telemetry.registry)
         discovery = Discovery(client, clock)
         source = metrics or APIMetricsSource(client, discovery, version_period_s=settings.sync_period_s)
         turns = Turns(settings.turns)
@@ -86,10 +90,11 @@ class Surroundings:
             turns=turns,
             metrics=SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, away=turns.away),
             recorder=Recorder(client, clock, rng),
-            telemetry=Telemetry(clock),
+            telemetry=telemetry,
             recording=recording or NoRecording(),
             archive=_archive(client, settings, clock, rng),
             clock=clock,
+            health=health,
         )
 
     def listing(self, pods: KnownPods, settings: Settings) -> "Surroundings":

@@ -101,6 +101,17 @@ class Telemetry:
             registry=self.registry,
         )
 
+        self._panics = _panics(self.registry)
+
+    def sync_panicked(self, duration_s: float) -> None:
+        """A sync failed by a bug; upstream's counters have that as an internal error."""
+        self.reconciled("none", "internal", duration_s)
+        self.panicked("sync")
+
+    def panicked(self, part: str) -> None:
+        """A part of the controller failed by a bug."""
+        self._panics.labels(part).inc()
+
     def reconciled(self, action: Action, error: ErrorKind, duration_s: float) -> None:
         """One reconciliation ended."""
         counter, histogram = self._reconciled(action, error)
@@ -255,6 +266,13 @@ class QueueMetrics(Collector):
         yield _gauge("depth", "Current depth of workqueue", len(self._added_at_s))
         yield _gauge("unfinished_work_seconds", "Seconds of work in progress that no duration shows yet.", sum(ages_s))
         yield _gauge("longest_running_processor_seconds", "Age of the work that began first.", max(ages_s, default=0.0))
+
+
+def _panics(registry: CollectorRegistry) -> Counter:
+    text = "Failures that are bugs, by the part that failed and was started again; the log has the traceback of each."
+    counter = Counter("podscaler_panics", text, ["part"], registry=registry)
+    counter.labels("sync")
+    return counter
 
 
 def _counter(name: str, text: str, registry: CollectorRegistry) -> Counter:

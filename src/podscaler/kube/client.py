@@ -52,6 +52,7 @@ class Client:
         limit: how often requests may go out; None: as often as they come.
         rng: for the spread of retries; None: they are not spread.
         streams_lists: whether to ask for lists as events of watches, where the server has that.
+        caller: for messages: where our credentials come from, and their kind.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class Client:
         limit: TokenBucket | None = None,
         rng: random.Random | None = None,
         streams_lists: bool = False,
+        caller: str = "the given configuration",
     ) -> None:
         self._transport = transport
         self._clock = clock
         self._limit = limit
         self._rng = rng
         self.streams_lists = streams_lists
+        self.caller = caller
 
     @property
     def server(self) -> str:
@@ -142,7 +145,8 @@ class Client:
                 if asked_s is None:
                     raise
                 delay_s = self._spread(max(asked_s, BACKOFF_S[number]))
-                log.info("%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
+                level = logging.DEBUG if isinstance(failure, TransportError) else logging.INFO
+                log.log(level, "%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
             await self._clock.sleep(delay_s)
         return await self._attempt(request, subject)
 

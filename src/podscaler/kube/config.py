@@ -6,7 +6,7 @@ later, except a token that others renew. Secrets do not show in its `repr`.
 
 from dataclasses import dataclass, field
 
-from podscaler.kube.credentials import ClientCertificates, Credentials, Header, NoCredentials
+from podscaler.kube.credentials import ClientCertificates, Credentials, Header, NoCredentials, TokenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,23 @@ class Config:
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     origin: str = "the given configuration"
+
+    @property
+    def caller(self) -> str:
+        """Who we are to the server, for messages: the origin, and the kind of credentials, without any secret."""
+        return f"{self.origin} ({self._credential_kind})"
+
+    @property
+    def _credential_kind(self) -> str:
+        match self.credentials:
+            case Header():
+                return "a bearer token"
+            case TokenFile() as file:
+                return f"the token in {file.path}"
+            case NoCredentials():
+                is_certified = self.certificates is not None or self.client_certificate_pem is not None
+                return "a client certificate" if is_certified else "no credentials"
+        return "a credential plugin"
 
     @property
     def renews_credentials(self) -> bool:

@@ -87,7 +87,7 @@ class TokenFile:
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._path = path
+        self.path = path
         self._clock = clock
         self._value: str | None = None
         self._fresh_until_s = float("-inf")
@@ -111,11 +111,11 @@ class TokenFile:
     async def _read(self) -> None:
         self._read_at_s = self._clock.monotonic_s()
         try:
-            token = (await asyncio.to_thread(self._path.read_text)).strip()
+            token = (await asyncio.to_thread(self.path.read_text)).strip()
         except OSError as error:
             if self._value is None:
-                raise UsageError(f"token file {self._path}: {error.strerror}") from error
-            log.warning("token file %s: %s; the last token stays in use", self._path, error.strerror)
+                raise UsageError(f"token file {self.path}: {error.strerror}") from error
+            log.warning("token file %s: %s; the last token stays in use", self.path, error.strerror)
             return
         self._value = f"Bearer {token}"
         self._fresh_until_s = self._clock.monotonic_s() + TOKEN_FILE_PERIOD_S

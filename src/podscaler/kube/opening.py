@@ -26,13 +26,14 @@ async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: T
     Raises:
         UsageError: for certificates that cannot be used.
     """
-    return _client(await http_transport.connect(config, user_agent=user_agent), clock, limit)
+    return _client(config, await http_transport.connect(config, user_agent=user_agent), clock, limit)
 
 
 async def open_reader(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:
     """As `open_client`, a client whose attempts to write fail without being sent."""
-    return _client(ReadOnlyTransport(await http_transport.connect(config, user_agent=user_agent)), clock, limit)
+    transport = ReadOnlyTransport(await http_transport.connect(config, user_agent=user_agent))
+    return _client(config, transport, clock, limit)
 
 
-def _client(transport: Transport, clock: Clock, limit: TokenBucket | None) -> Client:
-    return Client(transport, clock, limit=limit, rng=random.Random(), streams_lists=True)
+def _client(config: Config, transport: Transport, clock: Clock, limit: TokenBucket | None) -> Client:
+    return Client(transport, clock, limit=limit, rng=random.Random(), streams_lists=True, caller=config.caller)

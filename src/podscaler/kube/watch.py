@@ -28,6 +28,7 @@ from podscaler.kube import watch_events
 from podscaler.kube.backoff import Backoff
 from podscaler.kube.cache import Cache, Cached, Key, key_of
 from podscaler.kube.client import Client, Query, retry_delay_s
+from podscaler.kube.transport import TransportError
 from podscaler.kube.watch_events import EndedEarly, Event, Page
 
 log = logging.getLogger(__name__)
@@ -130,9 +131,9 @@ class Reflector(Generic[T]):
     async def _wait(self, error: StatusError) -> None:
         asked_s = retry_delay_s(error, "WATCH") or 0.0
         delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), asked_s)
-        level = (
-            logging.DEBUG if str(error) == self.last_error else logging.INFO if error.code == 410 else logging.WARNING
-        )
+        level = logging.INFO if error.code == 410 else logging.WARNING
+        if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
+            level = logging.DEBUG  # the controller reports once for all that the server is away, or refuses us
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
         self.last_error = str(error)
         await self._clock.sleep(delay_s)

@@ -78,6 +78,7 @@ class FakeCluster:
         self.hold_deployments = False
         self._version = 100
         self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
+        self._failing: dict[str, Reply] = {}
 
     # What a test does to the cluster.
 
@@ -166,9 +167,16 @@ class FakeCluster:
         """Answer the next requests of `method` to `path` by `replies`; a function may answer None to let it pass."""
         self._interference.setdefault((method, path), deque()).extend(replies)
 
+    def fail(self, reply: Reply, *, below: str = "/") -> None:
+        """Answer every request whose path begins so by `reply`, watches too, until `recover`."""
+        self._failing[below] = reply
+        if below == "/":
+            self.end_watches(reply.cause if isinstance(reply, Failure) else "")
+
     def recover(self) -> None:
         """End all interference."""
         self._interference.clear()
+        self._failing.clear()
 
     def end_watches(self, cause: str = "") -> None:
         """End all watches in good order, or cut them with `cause`."""
@@ -214,6 +222,9 @@ class FakeCluster:
         """Nothing is open."""
 
     def _interfered(self, request: Request) -> Reply | None:
+        for prefix, failing in self._failing.items():
+            if request.path.startswith(prefix):
+                return failing
         replies = self._interference.get((request.method, request.path))
         if not replies:
             return None

@@ -63,7 +63,7 @@ class LeaseServer:
         if request.method == "GET" and name == "leases":
             return json_answer({"metadata": {"resourceVersion": str(self._version)}, "items": self._listed(request)})
         if request.method == "POST":
-            return self._create(body)
+            return self.create(body)
         if name not in self.leases:
             return refusal(404, "NotFound", f'{RESOURCE} "{name}" not found')
         return self._change(request.method, name, body)
@@ -82,7 +82,8 @@ class LeaseServer:
         selector = _selector(request)
         return [each for each in self.leases.values() if selector.matches(each["metadata"].get("labels") or {})]
 
-    def _create(self, body: Object) -> Answer:
+    def create(self, body: Object) -> Answer:
+        """Somebody makes a Lease."""
         name = body["metadata"]["name"]
         if name in self.leases:
             return refusal(409, "AlreadyExists", f'{RESOURCE} "{name}" already exists')

@@ -1,5 +1,6 @@
 """The flags of leader election and shards."""
 
+import socket
 from typing import Any
 
 import click
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from podscaler.cli import election
+from podscaler.controller import installation
 from podscaler.controller.leading.election import Election
 from podscaler.controller.leading.timing import Timing
 from podscaler.errors import UsageError
@@ -94,3 +96,18 @@ def test_what_cannot_be(arguments: list[str], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         parsed(*arguments)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "manager"),
+    [
+        ([], "podscaler"),
+        (["--shards=4"], "podscaler"),
+        (["--leader-elect-resource-namespace=scaling"], installation.of_lease("scaling", "podscaler-controller")),
+        (["--leader-elect-resource-name=mine"], installation.of_lease("kube-system", "mine")),
+        (["--leader-elect=false"], installation.of_host(socket.gethostname())),
+    ],
+)
+def test_the_field_manager(arguments: list[str], manager: str) -> None:
+    """The Lease names the installation under which a controller writes; without one, its host does."""
+    assert election.field_manager(parsed(*arguments)) == manager

@@ -9,6 +9,10 @@ import msgspec
 import pytest
 
 from podscaler.controller.events import BUFFER_EVENTS, Recorder, Subject
+from podscaler.controller.leading import fence
+from podscaler.controller.leading.fence import FencedTransport
+from podscaler.controller.leading.tenure import Tenure
+from podscaler.controller.leading.tenure import now as tenure_now
 from podscaler.kube.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
@@ -169,3 +173,80 @@ async def test_another_version_of_the_autoscaler_is_the_same_autoscaler(world: W
     world.recorder.record(Subject("shop", "web", "u1", "8"), "Normal", "R", "m")
     await world.clock.advance(0)
     assert [(method, body.get("count")) for method, _, body in world.sent()][:2] == [("POST", 1), ("PATCH", 2)]
+
+
+async def test_an_error_that_is_a_bug_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that fails in an unexpected way is over: `flush` returns, and the next run goes on with the rest."""
+    world = World()
+
+    def correlate(_: object) -> None:
+        raise KeyError("bug")
+
+    world.record("a")
+    world.record("b")
+    with monkeypatch.context() as patched:
+        patched.setattr(world.recorder._correlator, "correlate", correlate)
+        with pytest.raises(KeyError):
+            await world.recorder.run()
+    running = asyncio.ensure_future(world.recorder.run())
+    flushing = asyncio.ensure_future(world.recorder.flush())
+    await world.clock.advance(1)
+    is_flushed = flushing.done()
+    await asyncio.gather(_cancelled(running), _cancelled(flushing))
+    assert (is_flushed, [body["message"] for _, _, body in world.sent()]) == (True, ["b"])
+
+
+async def _cancelled(task: asyncio.Future[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class Fenced(World):
+    """A recorder behind a fence, in a process that holds two leases."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tenures = [Tenure(self.clock), Tenure(self.clock)]
+        for tenure in self.tenures:
+            tenure.renew(tenure_now(self.clock), 10)
+        fenced = FencedTransport(self.transport, lambda: min(self.tenures, key=Tenure.remaining_s))
+        self.recorder = Recorder(Client(fenced, self.clock), self.clock, Half())
+        self.transport.on("POST", "/api/v1/namespaces/other/events", json_answer({}, 201))
+
+    async def record_by(self, tenure: Tenure, namespace: str) -> None:
+        """A sync by that tenure records an event."""
+
+        async def sync() -> None:
+            fence.enter(tenure)
+            self.recorder.record(Subject(namespace, "web", "u1", "7"), "Normal", "R", namespace)
+
+        await asyncio.ensure_future(sync())
+
+    def messages(self) -> list[str]:
+        return [body["message"] for _, _, body in self.sent()]
+
+
+async def test_a_hand_over_keeps_events_of_other_shards() -> None:
+    """While the lease of one shard is released, the events of the others are written by the leases of those."""
+    world = Fenced()
+    for tenure, namespace in zip(world.tenures, ("shop", "other"), strict=True):
+        await world.record_by(tenure, namespace)
+    world.tenures[0].end()
+    running = asyncio.ensure_future(world.recorder.run())
+    await world.clock.advance(0)
+    await _cancelled(running)
+    assert world.messages() == ["other"]
+
+
+async def test_a_flush_of_one_shard_waits_for_nothing_else() -> None:
+    """What is recorded about other shards, and what comes later, does not hold up a hand-over."""
+    world = Fenced()
+    await world.record_by(world.tenures[0], "shop")
+    await world.record_by(world.tenures[1], "other")
+    world.transport.on("POST", "/api/v1/namespaces/other/events", REFUSED)
+    running = asyncio.ensure_future(world.recorder.run())
+    flushing = asyncio.ensure_future(world.recorder.flush(lambda key: key[0] == "shop"))
+    await world.clock.advance(0)
+    is_flushed = flushing.done()
+    await asyncio.gather(_cancelled(running), _cancelled(flushing))
+    assert (is_flushed, world.messages()[0]) == (True, "shop")

@@ -6,6 +6,7 @@ import pytest
 
 from election_world import ElectionWorld
 from podscaler.controller.leading.timing import Timing
+from podscaler.errors import StatusError
 
 LEASE = "podscaler-controller"
 
@@ -214,3 +215,80 @@ async def test_short_durations() -> None:
     [(_, _, next_s, _)] = world.changes()["n0", "web"]
     assert 13 <= next_s <= 14
     await world.close()
+
+
+class Bug(Exception):
+    """What no code raises on purpose."""
+
+
+def fail(*_: object) -> None:
+    """Raise Bug."""
+    raise Bug
+
+
+async def fail_later(*_: object) -> None:
+    """Raise Bug when awaited."""
+    raise Bug
+
+
+async def test_a_bug_in_taking_up(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that cannot begin does not go on renewing: it gives the lease back, says so, and ends with the error."""
+    first = world.start("a")
+    monkeypatch.setattr(first, "take_up", fail)
+    await world.advance(2)
+    world.start("b")
+    await world.advance(2)
+    assert (first.task.done(), type(first.task.exception())) == (True, Bug)
+    assert (first.told, world.writers(), world.server.holder(LEASE)) == (["drop"], {"b"}, "b")
+    assert first.share.fault() == f"leading by the lease {LEASE} failed: Bug()"
+
+
+async def test_a_bug_in_laying_down(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be handed over is dropped, and the lease released once nothing is written any more."""
+    first = world.start("a")
+    world.start("b")
+    await world.advance(30)
+    monkeypatch.setattr(first, "lay_down", fail_later)
+    first.share.stop()
+    await world.advance(2)
+    assert (type(first.task.exception()), first.told, world.overlaps) == (Bug, ["take up", "drop"], [])
+    assert world.server.holder(LEASE) == "b"
+
+
+async def test_a_failure_of_the_world_in_laying_down(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the API server prevents is no bug: the part is dropped, the lease released, and the process goes on."""
+
+    async def refuse(_: object) -> None:
+        raise StatusError("no", code=500)
+
+    first = world.start("a")
+    world.start("b")
+    await world.advance(30)
+    monkeypatch.setattr(first, "lay_down", refuse)
+    first.share.stop()
+    await world.advance(2)
+    assert (first.task.exception(), first.told, first.share.fault()) == (None, ["take up", "drop"], "")
+    assert world.server.holder(LEASE) == "b"
+
+
+async def test_a_bug_in_dropping(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where syncs may still run, the lease is not released: it expires, and the process ends with the error."""
+    first = world.start("a")
+    world.start("b")
+    await world.advance(30)
+    monkeypatch.setattr(first, "lay_down", fail_later)
+    monkeypatch.setattr(first, "drop", fail_later)
+    first.share.stop()
+    await world.advance(2)
+    held_by = world.server.holder(LEASE)
+    await world.advance(20)
+    assert (type(first.task.exception()), held_by, world.server.holder(LEASE)) == (Bug, "a", "b")
+
+
+async def test_a_bug_in_renewing(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renewing that fails in another way than by the API server's answers ends leading as well."""
+    first = world.start("a")
+    await world.advance(10)
+    monkeypatch.setattr(first.share._office.elector, "_renew", fail_later)
+    await world.advance(5)
+    assert (type(first.task.exception()), world.server.holder(LEASE)) == (Bug, "")

@@ -70,6 +70,12 @@ def test_surplus(holders: str, members: str, expected: dict[str, list[int]]) -> 
     assert {member: plan.surplus(seen, member) for member in members} == expected
 
 
+def test_what_nobody_else_took_is_kept() -> None:
+    """A shard that was taken because it stayed free counts as none above the share, and drives out no other."""
+    seen = view("aaab", "abc")
+    assert [plan.surplus(seen._replace(kept=kept), "a") for kept in (frozenset[int](), frozenset({2}))] == [[2], []]
+
+
 def test_a_namespace_is_in_one_shard() -> None:
     """All autoscalers of a namespace belong together, and namespaces are spread over the shards."""
     shards = {plan.shard_of(("shop", name), 16) for name in ("web", "podautoscaler/web", "worker")}

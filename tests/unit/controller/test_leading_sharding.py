@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from election_world import ElectionWorld
+from podscaler.kube.transport import Answer, Request
 
 SHARDS = 6
 LEASE = "podscaler-controller"
@@ -191,3 +192,86 @@ async def test_one_that_seemed_to_be_gone(world: ElectionWorld, before: int, aft
     world.processes["a"].resume()
     await world.advance(30)
     assert (world.writers(after_s=at_s), world.overlaps) == ({"b"}, [])
+
+
+async def test_a_bug_in_taking_up(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that cannot work on a shard gives all of them and its own Lease back, and ends with the error."""
+
+    def fail(_: object) -> None:
+        raise KeyError("bug")
+
+    first = world.start("a", shards=SHARDS)
+    monkeypatch.setattr(first, "take_up", fail)
+    await world.advance(2)
+    held = shares(world)
+    world.start("b", shards=SHARDS)
+    await world.advance(3)
+    assert (repr(first.task.exception()), held, shares(world)) == ("KeyError('bug')", {}, {"b": 6})
+    assert first.share.fault() == "sharing the work failed: KeyError('bug')"
+    assert len([name for name in world.server.leases if "member" in name]) == 1
+
+
+async def test_a_bug_in_sharing(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that cannot tell what to hold hands everything over in order, and ends with the error."""
+
+    async def fail(_: object) -> None:
+        raise KeyError("bug")
+
+    first = world.start("a", shards=SHARDS)
+    await world.advance(10)
+    monkeypatch.setattr(first.share, "_follow_plan", fail)
+    await world.advance(3)
+    assert (repr(first.task.exception()), shares(world), first.told[-1]) == ("KeyError('bug')", {}, "lay down")
+
+
+async def test_a_hand_over_leaves_other_writes_alone(world: ElectionWorld) -> None:
+    """While one shard is given back, what is written about others (histories) goes on."""
+    first = world.start("a", shards=SHARDS)
+    await world.advance(10)
+    remaining_s: list[float] = []
+    request = first.line.request
+
+    async def watched(sent: Request) -> Answer:
+        weakest = first.share.weakest()
+        remaining_s.append(-1.0 if weakest is None else weakest.remaining_s())
+        return await request(sent)
+
+    first.line.request = watched  # type: ignore[method-assign]  # a look at every request
+    world.start("b", shards=SHARDS)
+    await world.advance(10)
+    assert (shares(world), min(remaining_s) > 0) == ({"a": 3, "b": 3}, True)
+
+
+@pytest.mark.parametrize("after_s", [10, 16])
+async def test_a_member_that_joins_after_a_crash(world: ElectionWorld, after_s: float) -> None:
+    """All count the same members: what the dead one held changes hands twice at most, the rest once, without a gap."""
+    for name in "abc":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    orphans = set(world.processes["b"].keys())
+    await world.processes["b"].kill()
+    await world.advance(after_s)
+    world.start("d", shards=SHARDS)
+    await world.advance(30)
+    gaps_s = world.gaps_s(world.clock.monotonic_s())
+    changes = {key: sum(at_s > 30.5 for *_, at_s, _ in found) for key, found in world.changes().items()}
+    assert shares(world) == {"a": 2, "c": 2, "d": 2}
+    assert max(changes[key] for key in orphans) <= 2
+    assert max(gaps_s[key] for key in orphans) <= 15 + 1
+    assert max(changes[key] for key in world.keys if key not in orphans) <= 1
+    assert max(gaps_s[key] for key in world.keys if key not in orphans) <= 1 + 1
+
+
+async def test_a_member_that_dies_when_it_joins(world: ElectionWorld) -> None:
+    """What was given up for it is taken back after a retry period, and kept until it counts as gone."""
+    for name in "ab":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    known = next(lease for name, lease in world.server.leases.items() if "member" in name)
+    metadata = {name: known["metadata"][name] for name in ("namespace", "labels", "annotations")}
+    body = {"metadata": metadata | {"name": f"{LEASE}-member-c"}, "spec": known["spec"] | {"holderIdentity": "c"}}
+    world.server.create(body)
+    await world.advance(30)
+    assert (shares(world), counted_twice(world)) == ({"a": 3, "b": 3}, [])
+    assert max(world.gaps_s(world.clock.monotonic_s()).values()) <= 2 + 1 + 1
+    assert max(len(found) for found in world.changes().values()) <= 2 + 1

@@ -163,6 +163,23 @@ async def test_workers_are_independent(world: AutoscalerWorld) -> None:
     assert (world.replicas("web"), world.replicas("db")) == (1, 2)
 
 
+async def test_bugs_are_counted(world: AutoscalerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync that fails by a bug is one of upstream's internal errors, and counts by its part with other bugs."""
+
+    async def explode(*_: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(world.controller._reconciler, "reconcile", explode)
+    monkeypatch.setattr(world.controller._pod_watch, "run", explode)
+    world.add_web()
+    monkeypatch.setattr(world.controller, "wait_listed", world.controller._autoscalers.wait_synced)
+    await world.start()
+    await world.advance(0.5)
+    sample = world.controller.telemetry.registry.get_sample_value
+    panics = [sample("podscaler_panics_total", {"part": part}) for part in ("sync", "watch of pods")]
+    assert (world.metric("reconciliations_total", action="none", error="internal"), panics) == (1, [1, 1])
+
+
 async def test_a_bug_in_one_sync_is_survived(
     world: AutoscalerWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

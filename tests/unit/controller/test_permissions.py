@@ -1,5 +1,6 @@
-"""What is not allowed: one sentence for each thing, with what to grant."""
+"""What is not allowed: one summary of all of it, with what to apply."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -81,16 +82,28 @@ async def test_roles_that_are_limited_to_names_are_enough(transport: ScriptedTra
     ]
 
 
-async def test_a_line_each(transport: ScriptedTransport, caplog: pytest.LogCaptureFixture) -> None:
-    """Verb, resource, what to grant, and what does not work without it; a Role suffices for a namespace."""
-    transport.on("POST", permissions.REVIEWS, _review("watch pods", "get configmaps  shop"))
-    client = Client(transport, VirtualClock())
+async def test_one_summary(transport: ScriptedTransport, caplog: pytest.LogCaptureFixture) -> None:
+    """One line has whose permissions, verbs and resources, what does not work without them, and what to apply."""
+    transport.on("POST", permissions.REVIEWS, _review("list pods", "watch pods", "get configmaps  shop"))
+    client = Client(transport, VirtualClock(), caller='context "main" of F (a bearer token)')
     needed = (*permissions.NEEDED, *permissions.of_histories("shop"))
-    await permissions.warn(client, 'context "main" of F', needed)
-    start = 'the API server https://10.0.0.1:443 does not allow the user of context "main" of F to '
+    await permissions.warn(client, needed)
     assert caplog.messages == [
-        start + 'watch pods: grant the verb "watch" on "pods" of apiGroup "" in a ClusterRole '
-        "(without it no autoscaler can decide)",
-        start + 'get configmaps: grant the verb "get" on "configmaps" of apiGroup "" in a Role in the namespace "shop" '
-        "(without it histories do not survive a restart)",
+        'the API server https://10.0.0.1:443 does not allow the user of context "main" of F (a bearer token) to: '
+        "list, watch pods (without it no autoscaler can decide); list pods.metrics.k8s.io (without it cpu and memory "
+        "are not known); get configmaps in the namespace shop (without it histories do not survive a restart). Bind "
+        "the user to the roles of deploy/kustomize/base/rbac.yaml, or install the Helm chart, which has the same; what "
+        "is allowed works meanwhile, and the rest once it is granted"
     ]
+
+
+async def test_nothing_is_missing(transport: ScriptedTransport, caplog: pytest.LogCaptureFixture) -> None:
+    """Where all is allowed the log has nothing."""
+    await permissions.warn(Client(transport, VirtualClock()))
+    assert caplog.messages == []
+
+
+def test_the_manifest_exists() -> None:
+    """The file that the summary names is in the repository, and grants roles."""
+    root = Path(__file__).parents[3]
+    assert "kind: ClusterRole\n" in (root / permissions.MANIFEST).read_text()

@@ -78,8 +78,8 @@ async def test_what_heals(answer: Any, config: Config, caplog: pytest.LogCapture
         ),
         (
             Answer(401, {}, b""),
-            f"{SERVER} does not accept the credentials of {ORIGIN}: the server has asked for the client to "
-            "provide credentials (get horizontalpodautoscalers.autoscaling)",
+            f"{SERVER} does not accept the credentials of {ORIGIN} (a bearer token): the server has asked for the "
+            "client to provide credentials (get horizontalpodautoscalers.autoscaling)",
         ),
         (
             Answer(404, {}, b""),

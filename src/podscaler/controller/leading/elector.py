@@ -26,6 +26,7 @@ from podscaler.controller.leading.lease_lock import LeaseLock
 from podscaler.controller.leading.tenure import Tenure
 from podscaler.controller.leading.timing import Timing
 from podscaler.errors import StatusError
+from podscaler.kube.transport import TransportError
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +178,8 @@ class Elector:
         try:
             await self._update(fresh, self._observed, transitions=self._observed.transitions)
         except StatusError as error:
-            log.info("lease %s is read again before it is renewed: %s", self.lock, error)
+            level = logging.DEBUG if isinstance(error, TransportError) or error.code == 401 else logging.INFO
+            log.log(level, "lease %s is read again before it is renewed: %s", self.lock, error)
             return False
         return True
 
@@ -212,9 +214,10 @@ class Elector:
         return bool(self.holder) and self._is_valid(now_s) and not self.is_leader
 
     def _say(self, error: StatusError) -> None:
-        """Log what is news; that another was faster is nothing to worry about."""
+        """Log what is news: not that another was faster, nor what `server_health` reports for all requests."""
         level = logging.INFO if error.code == 409 else logging.WARNING
-        log.log(logging.DEBUG if str(error) == self._said else level, "lease %s: %s", self.lock, error)
+        is_reported = str(error) == self._said or isinstance(error, TransportError) or error.code == 401
+        log.log(logging.DEBUG if is_reported else level, "lease %s: %s", self.lock, error)
         self._said = str(error)
 
     def _report(self) -> None:

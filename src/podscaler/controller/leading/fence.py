@@ -5,8 +5,8 @@ repeated ones too, is looked at right before it is sent, and gets no more time t
 begins after a tenure's end, whatever delayed it (a pause of the process, a full queue, a server that asked to wait),
 and none is waited for after it.
 
-A sync writes by the tenure of the part that its autoscaler belongs to (`enter`), whatever else writes (events,
-histories) by the weakest that the process holds.
+A sync writes by the tenure of the part that its autoscaler belongs to (`enter`), and so do its events later; what is
+written about autoscalers of several parts (histories) goes by the weakest tenure that the process holds.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,14 @@ class Deposed(PodscalerError):
         super().__init__(f"{request.method} {request.path} is not sent: the lease that allows it is not held any more")
 
 
-def enter(tenure: Tenure) -> None:
-    """Write by this tenure until the running task ends."""
+def enter(tenure: Tenure | None) -> None:
+    """Write by this tenure until the running task ends or enters another; None: by the weakest."""
     _entered.set(tenure)
+
+
+def entered() -> Tenure | None:
+    """The tenure that the running task entered; None where it entered none."""
+    return _entered.get()
 
 
 class FencedTransport:

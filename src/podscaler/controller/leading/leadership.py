@@ -4,7 +4,8 @@
 over needs no list; a watch of the Lease tells them at once when it is released, and the retry period goes on beside it.
 
 Differs from kube-controller-manager: losing the lease does not end the process. The work is dropped, everything that
-was remembered is forgotten (the next leader reads the histories), and it stands by like the others.
+was remembered is forgotten (the next leader reads the histories), and it stands by like the others. A bug that ends
+leading does end the process (`podscaler.controller.leading.office`).
 
 Source: client-go's leader election; docs/high-availability.md.
 """
@@ -13,6 +14,7 @@ import asyncio
 import logging
 import random
 
+from podscaler import supervision
 from podscaler.clock import Clock
 from podscaler.controller.leading import bounded
 from podscaler.controller.leading.announcing import Announcer
@@ -76,8 +78,12 @@ class Leadership:
         self._office.leave()
 
     async def run(self, work: Work) -> None:
-        """Stand by, lead, and stand by again, until `stop` is called or until cancelled."""
-        following = asyncio.get_running_loop().create_task(self._roster.run())
+        """Stand by, lead, and stand by again, until `stop` is called or until cancelled.
+
+        Raises what fails in leading, which is a bug; the lease is given back by then.
+        """
+        watching = supervision.keep_running("the watch of leases", self._roster.run, self._clock)
+        following = asyncio.get_running_loop().create_task(watching)
         try:
             await bounded.first_of(work.wait_listed(), self._stopping.wait())
             log.info("attempting to acquire leader lease %s...", self._office.elector.lock)
@@ -85,9 +91,9 @@ class Leadership:
                 self._learned()
                 await self._office.serve(work, prepare=self._wait_alone)
                 await bounded.first_of(self._next_try(), self._stopping.wait())
-            await self._announcer.finish()
         finally:
             await bounded.end(following)
+            await self._announcer.finish()
 
     async def _wait_alone(self) -> None:
         """Return once no process is at work that shares the work in another way."""

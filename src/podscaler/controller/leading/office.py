@@ -7,6 +7,12 @@ processes ever write about one autoscaler:
 * Giving it back, it first stops giving out work, then waits for syncs on their way, has events and histories written,
   and only then releases the lease.
 * Having lost it, it stops and forgets; its tenure has ended before anybody else could get the lease.
+* An exception on this path is a bug (what the world causes is handled where it arises): leading ends. The part is
+  dropped, the lease released once nothing of the part runs any more, `fault` says so, and `serve` raises, so that the
+  process ends.
+
+Differs from client-go: a panic in OnStartedLeading ends the process without a release, and others wait for the lease
+duration.
 """
 
 import asyncio
@@ -21,6 +27,7 @@ from podscaler.controller.leading.elector import Elector
 from podscaler.controller.leading.share import Part, Work
 from podscaler.controller.leading.telemetry import ElectionMetrics
 from podscaler.controller.leading.tenure import Tenure
+from podscaler.errors import PodscalerError
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +58,7 @@ class Office:
         self._announcer = announcer
         self._telemetry = telemetry
         self._leaving = asyncio.Event()
+        self._failure = ""
         telemetry.status(elector.lock.name, is_holder=False)
 
     @property
@@ -77,6 +85,8 @@ class Office:
 
         Source: client-go's Check, with the 20 s that kube-controller-manager allows.
         """
+        if self._failure:
+            return f"leading by the lease {self.elector.lock.name} failed: {self._failure}"
         if self.is_held and self.elector.unrenewed_s > lease_duration_s + MAX_UNRENEWED_S:
             return f"failed election to renew leadership on lease {self.elector.lock.name}"
         return ""
@@ -87,6 +97,8 @@ class Office:
         Args:
             work: what is told.
             prepare: what to do between getting the lease and taking up the work.
+
+        Raises whatever fails in the work or in renewing, which is a bug; the lease is given back by then.
         """
         self._leaving.clear()
         if not await self.elector.attempt():
@@ -98,6 +110,9 @@ class Office:
             if not holding.done():
                 await bounded.first_of(holding, self._leaving.wait())
             await self._end(work, holding)
+        except Exception as error:
+            await self._fail(work, holding, error)
+            raise
         finally:
             self.is_working = self.is_held = False
             self.elector.tenure.end()
@@ -114,7 +129,8 @@ class Office:
     async def _end(self, work: Work, holding: "asyncio.Task[None]") -> None:
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
-            await bounded.first_of(work.lay_down(self.part), holding)
+            await self._lay_down(work, holding)
+        self.is_held = False  # what is written about other parts does not wait for this lease
         lock = self.elector.lock
         if holding.done():
             log.warning("lease %s is lost", lock)
@@ -123,6 +139,25 @@ class Office:
             await bounded.end(holding)
             await self.elector.release()
             log.info("lease %s is released", lock)
+        self._announcer.say(lock, self.elector.identity, "stopped leading")
+
+    async def _lay_down(self, work: Work, holding: "asyncio.Task[None]") -> None:
+        """Hand the part over; what the world prevents is lost, as where the lease is."""
+        try:
+            await bounded.first_of(work.lay_down(self.part), holding)
+        except PodscalerError as error:
+            log.warning("the work by the lease %s is not handed over in order: %s", self.elector.lock, error)
+            await work.drop(self.part)
+
+    async def _fail(self, work: Work, holding: "asyncio.Task[None]", error: Exception) -> None:
+        """End leading after a failure that is a bug. Raises what `drop` raises: the lease then expires by itself."""
+        lock = self.elector.lock
+        self.is_working = self.is_held = False
+        self._failure = repr(error)
+        log.error("leading by the lease %s ends by a failure that is a bug", lock, exc_info=error)
+        await bounded.end(holding)
+        await work.drop(self.part)
+        await self.elector.release()
         self._announcer.say(lock, self.elector.identity, "stopped leading")
 
     def _got(self) -> None:

@@ -7,7 +7,8 @@ or a hand-over too many, and never gives a shard to two, as leases decide that.
    most now (so that as few as possible move), down for the others.
 2. A member below its share tries for that many of the free shards; members begin at different ones.
 3. A shard that nobody took for `patience_s` is tried for by everybody: a member that was counted may be gone too.
-4. A member above its share gives up the highest-numbered of its shards.
+4. A member above its share gives up the highest-numbered of its shards. What it took by rule 3 does not count until the
+   member for which it was meant, and which did not take it, is counted out: else nobody would work on it until then.
 """
 
 import zlib
@@ -26,12 +27,14 @@ class View(NamedTuple):
         holders: who holds which; one that is no member is on its way out.
         free_s: those that nobody holds, with the seconds for which nobody has.
         members: all that are alive, the one that looks included.
+        kept: those that the one that looks took by rule 3 less than a lease duration ago.
     """
 
     shards: int
     holders: Mapping[int, str]
     free_s: Mapping[int, float]
     members: frozenset[str]
+    kept: frozenset[int] = frozenset()
 
 
 def shard_of(key: Key, shards: int) -> int:
@@ -56,12 +59,17 @@ def claims(view: View, me: str, patience_s: float) -> list[int]:
     first = sorted(view.members).index(me) * len(free) // len(view.members)
     missing = max(quotas(view)[me] - _held(view, me), 0)
     mine = (free[first:] + free[:first])[:missing]
-    return sorted({*mine, *(shard for shard in free if view.free_s[shard] >= patience_s)})
+    return sorted({*mine, *abandoned(view, patience_s)})
+
+
+def abandoned(view: View, patience_s: float) -> list[int]:
+    """The shards that a member tries for whatever its share (rule 3)."""
+    return sorted(shard for shard, free_s in view.free_s.items() if free_s >= patience_s)
 
 
 def surplus(view: View, me: str) -> list[int]:
     """The shards that a member should give up (rule 4)."""
-    mine = sorted(shard for shard, holder in view.holders.items() if holder == me)
+    mine = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
     return mine[min(quotas(view)[me], len(mine)) :]
 
 

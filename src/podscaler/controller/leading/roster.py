@@ -2,6 +2,7 @@
 
 Elections look here before they try for a lease, and electors learn from it. It may be late or cut off: nothing is
 decided by it alone, as every try reads the Lease itself. A record counts from the instant at which it was seen first.
+It may have stood still before that for any time: whether its holder lives is certain once it changes, or has expired.
 """
 
 import asyncio
@@ -22,10 +23,15 @@ from podscaler.kube.watch import Reflector, Source
 
 
 class Seen(NamedTuple):
-    """A Lease, and when its record was first seen, by the monotonic clock."""
+    """A Lease, and when its record was first seen, by the monotonic clock.
+
+    Attributes:
+        is_renewed: whether it was seen to replace one that lasted, so that its holder wrote it at that time.
+    """
 
     lease: Lease
     at_s: float
+    is_renewed: bool
 
     def is_live(self, now_s: float) -> bool:
         """Whether somebody holds it."""
@@ -72,6 +78,10 @@ class Roster:
         """A Lease is gone, or of no use; it is there again when something about it changes."""
         self._seen.pop(name, None)
 
+    def is_certain(self, now_s: float) -> bool:
+        """Whether it is known of every holder that it lives or is gone, as those know that looked on before."""
+        return all(seen.is_renewed or not seen.is_live(now_s) for seen in self._seen.values())
+
     async def news(self) -> None:
         """Return when something has changed since the last call returned."""
         await self._news.wait()
@@ -104,7 +114,8 @@ class Roster:
         name = latest.metadata.name
         known = self._seen.get(name)
         if known is None or known.lease.record != latest.record or known.lease.shards != latest.shards:
-            self._seen[name] = Seen(latest, self._clock.monotonic_s())
+            now_s = self._clock.monotonic_s()
+            self._seen[name] = Seen(latest, now_s, is_renewed=known is not None and known.is_live(now_s))
             if known is None or _tells(known.lease.record, latest.record):
                 self._news.set()
 

@@ -6,7 +6,11 @@ an Office for each shard, which it enters and leaves as `plan` says. Rules:
 1. A member works on a shard only while it holds both the shard's Lease and its own.
 2. A process that comes while somebody splits the work in another way (`Election.others`) waits. Otherwise it says that
    it is there, and looks again: if somebody does so now, it takes itself back and comes again later.
-3. A member whose own Lease is lost gives up everything and begins anew.
+3. A process becomes a member once it knows of every holder of a Lease whether it lives, which takes a retry period, or
+   the lease duration where one was killed: all members count the same ones.
+4. A member whose own Lease is lost gives up everything and begins anew.
+5. A failure that is a bug, in one shard or in sharing them, ends all: every shard and the own Lease are given back,
+   then `run` raises.
 
 Source: docs/decisions/sharding.md.
 """
@@ -16,6 +20,7 @@ import logging
 import random
 from functools import partial
 
+from podscaler import supervision
 from podscaler.clock import Clock
 from podscaler.controller.leading import bounded, lease, plan, sight
 from podscaler.controller.leading.announcing import Announcer
@@ -70,9 +75,11 @@ class Sharding:
         self._announcer = Announcer(client, clock)
         self._member = self._elector(election.member_name)
         self._offices = [self._office(shard) for shard in range(election.shards)]
+        self._kept_until_s: dict[int, float] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._began_s = 0.0
         self._obstacle = ""
+        self._failures: list[BaseException] = []
         self._stopping = asyncio.Event()
 
     def find(self, key: Key) -> Tenure | None:
@@ -86,6 +93,8 @@ class Sharding:
 
     def fault(self) -> str:
         """What /healthz has to say; empty where all is well."""
+        if self._failures:
+            return f"sharing the work failed: {self._failures[0]!r}"
         faults = (office.fault(self._timing.lease_duration_s) for office in self._offices)
         return next(filter(None, faults), "")
 
@@ -94,8 +103,9 @@ class Sharding:
         self._stopping.set()
 
     async def run(self, work: Work) -> None:
-        """Be a member until `stop` is called or until cancelled."""
-        following = asyncio.get_running_loop().create_task(self._roster.run())
+        """Be a member until `stop` is called or until cancelled. Raises what fails, which is a bug (rule 5)."""
+        watching = supervision.keep_running("the watch of leases", self._roster.run, self._clock)
+        following = asyncio.get_running_loop().create_task(watching)
         try:
             await bounded.first_of(work.wait_listed(), self._stopping.wait())
             while not self._stopping.is_set():
@@ -103,13 +113,19 @@ class Sharding:
                     await self._take_part(work)
                 delay_s = self._timing.retry_period_s * (1 + self._rng.random() * JITTER_FACTOR)
                 await bounded.first_of(self._clock.sleep(delay_s), self._stopping.wait())
-            await self._announcer.finish()
         finally:
             await bounded.end(following, *self._serving.values())
+            await self._announcer.finish()
 
     async def _join(self) -> bool:
-        """Become a member (rule 2); whether that was possible."""
-        if await self._finds_others() or not await self._member.attempt():
+        """Become a member (rules 2 and 3); whether that was possible."""
+        if await self._finds_others():
+            return False
+        while not self._roster.is_certain(self._clock.monotonic_s()):
+            await bounded.first_of(self._next_look(), self._stopping.wait())
+            if self._stopping.is_set():
+                return False
+        if not await self._member.attempt():
             return False
         if await self._finds_others():
             await self._member.release()
@@ -134,28 +150,42 @@ class Sharding:
         self._began_s = self._clock.monotonic_s()
         renewing = asyncio.get_running_loop().create_task(self._member.hold())
         try:
-            while not renewing.done() and not self._stopping.is_set():
-                await self._follow_plan(work)
-                await bounded.first_of(self._next_look(), renewing, self._stopping.wait())
+            await self._follow_plans(work, renewing)
             for shard in self._serving:
                 self._offices[shard].leave()
-            await asyncio.gather(*self._serving.values())
+            await asyncio.gather(*self._serving.values(), return_exceptions=True)
             if not renewing.done():
                 await bounded.end(renewing)
                 await self._resign()
         finally:
             await bounded.end(renewing)
+        if self._failures:
+            raise self._failures[0]
+
+    async def _follow_plans(self, work: Work, renewing: "asyncio.Task[None]") -> None:
+        """Return when our own Lease is lost, when we are told to stop, or when something failed (rule 5)."""
+        try:
+            while not (renewing.done() or self._stopping.is_set() or self._failures):
+                await self._follow_plan(work)
+                await bounded.first_of(self._next_look(), renewing, self._stopping.wait())
+        except Exception as error:
+            log.exception("sharing the work ends by a failure that is a bug")
+            self._failures.append(error)
 
     async def _follow_plan(self, work: Work) -> None:
         me, now_s = self._election.identity, self._clock.monotonic_s()
         own = {shard: sight.NOBODY if self._offices[shard].is_leaving else me for shard in self._serving}
         view = sight.view(self._roster, self._election, own, now_s=now_s, began_s=self._began_s)
+        view = view._replace(kept=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s))
         held = sum(office.is_held for office in self._offices)
         self._figures.show(held=held, free=len(view.free_s), members=len(view.members))
         for shard in plan.surplus(view, me):
             log.info("shard %d is given up to others", shard)
             self._offices[shard].leave()
-        for shard in plan.claims(view, me, self._timing.retry_period_s):
+        kept_until_s = now_s + self._timing.lease_duration_s
+        patience_s = self._timing.retry_period_s
+        self._kept_until_s |= dict.fromkeys(plan.abandoned(view, patience_s), kept_until_s)
+        for shard in plan.claims(view, me, patience_s):
             self._claim(shard, work)
         if min(view.members) == me:
             await self._bury(now_s)
@@ -166,7 +196,13 @@ class Sharding:
             office.elector.observe(seen.lease.record, seen.at_s)
         task = asyncio.get_running_loop().create_task(office.serve(work))
         self._serving[shard] = task
-        task.add_done_callback(lambda _: self._serving.pop(shard))
+        task.add_done_callback(partial(self._served, shard))
+
+    def _served(self, shard: int, task: "asyncio.Task[None]") -> None:
+        del self._serving[shard]
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._failures.append(failure)
 
     async def _next_look(self) -> None:
         every_s = self._timing.retry_period_s / LOOKS_IN_RETRY_PERIOD
