@@ -89,12 +89,17 @@ class World(ApiServerWorld):
     def client(self, cut: int = 0, *, is_sent: bool = False) -> "_Opened":
         return _Opened(self, cut, is_sent=is_sent)
 
-    async def migrate(self, source: AutoscalerKind, cut: int = 0, *, is_sent: bool = False, **terms: Any) -> None:
+    async def migrate(
+        self, source: AutoscalerKind, cut: int = 0, *, is_sent: bool = False, tidies: bool = True, **terms: Any
+    ) -> None:
         """Migrate `web`, with nobody's word waited for unless told otherwise."""
         target = POD_AUTOSCALER if source is HPA else HPA
         how = Terms(source, target, **({"ready_timeout_s": 0.0} | terms))
         async with self.client(cut, is_sent=is_sent) as client:
-            await Migrator(client, CLOCK, how, self.lines.append).migrate("default", "web")
+            migrator = Migrator(client, CLOCK, how, self.lines.append)
+            await migrator.migrate("default", "web")
+            if tidies:
+                await migrator.tidy()
 
     def find(self, kind: AutoscalerKind) -> dict[str, Any] | None:
         return self.opened.registry.find(kind.resource, "default", "web")
@@ -120,6 +125,7 @@ class _Opened:
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """Nobody looks after PodAutoscalers, which is found out quickly."""
     monkeypatch.setattr("podscaler.controller.migrating.STOP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.migrating.READ_WITHIN_S", 0.05)
     made = World(tmp_path)
     try:
         await made.start()
@@ -145,7 +151,7 @@ async def test_there_and_back(world: World) -> None:
     back = world.find(HPA)
     assert back is not None
     assert (world.find(POD_AUTOSCALER), back["spec"], back["status"]) == (None, first["spec"], first["status"])
-    assert sorted(back["metadata"]["annotations"]) == ["note", handover.MIGRATED_FROM]
+    assert back["metadata"]["annotations"] == {"note": "kept"}
 
 
 async def test_it_may_be_repeated(world: World) -> None:
@@ -159,6 +165,19 @@ async def test_it_may_be_repeated(world: World) -> None:
             "horizontalpodautoscaler default/web is a PodAutoscaler now",
             "horizontalpodautoscaler default/web is a PodAutoscaler already",
         ],
+    )
+
+
+async def test_a_way_back_may_be_repeated(world: World) -> None:
+    """One that was cut off before the annotations were removed is completed: it says so, and removes them."""
+    await world.migrate(HPA)
+    await world.migrate(POD_AUTOSCALER, tidies=False)
+    await world.migrate(POD_AUTOSCALER)
+    found = world.find(HPA)
+    assert found is not None
+    assert (found["metadata"]["annotations"], world.lines[-1]) == (
+        {"note": "kept"},
+        "podautoscaler default/web is a HorizontalPodAutoscaler already",
     )
 
 

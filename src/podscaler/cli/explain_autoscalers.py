@@ -15,14 +15,13 @@ from podscaler.cli import all_pages, explain_request
 from podscaler.cli.explain_request import Request
 from podscaler.controller import followed_autoscalers, following, handover, other_controllers
 from podscaler.controller.autoscaler_kinds import HPA, KINDS, POD_AUTOSCALER, AutoscalerKind
-from podscaler.controller.followed_autoscalers import NOT_SERVED
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.other_controllers import StatusWrite
 from podscaler.core.emulation import Emulation
 from podscaler.core.explanation import wording
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube.cache import Key
-from podscaler.kube.client import Client
+from podscaler.kube.client import Client, is_not_served
 from podscaler.kube.transport import TransportError
 
 log = logging.getLogger(__name__)
@@ -129,7 +128,7 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, ru
 
 def _absent(error: StatusError, wanted: _Wanted) -> Sequence[Autoscaler]:
     """No autoscalers, where it does without those of the kind. Raises the error, or UsageError, where it does not."""
-    is_unserved = error.code == 404 and NOT_SERVED in error.message
+    is_unserved = is_not_served(error)
     if is_unserved and wanted == (POD_AUTOSCALER, True):
         raise UsageError(
             f"the API server does not serve {POD_AUTOSCALER.resource}: podscaler crd | kubectl apply -f -"

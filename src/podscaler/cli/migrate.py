@@ -10,12 +10,12 @@ from podscaler import __version__
 from podscaler.cli.cluster_connection import Connection, parse_connection
 from podscaler.cli.settings import DURATION, NAMESPACE
 from podscaler.clock import NANOSECONDS, SystemClock
-from podscaler.controller import caretakers, history_maps
+from podscaler.controller import caretakers, history_maps, installation
 from podscaler.controller.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
 from podscaler.controller.migrating import Migrator, Terms
 from podscaler.errors import StatusError, UsageError
 
-USER_AGENT = f"podscaler/{__version__} ({sys.platform}) migrate"
+USER_AGENT = f"{installation.MIGRATION}/{__version__} ({sys.platform})"
 
 
 @click.command(epilog="Example: podscaler migrate hpa web -n shop")
@@ -74,6 +74,7 @@ async def _run(connection: Connection, terms: Terms, namespace: str, name: str |
             await migrator.migrate(namespace, name)
         else:
             await _all(migrator, namespace)
+        await migrator.tidy()
     finally:
         await client.close()
 
@@ -89,4 +90,5 @@ async def _all(migrator: Migrator, namespace: str) -> None:
             failed += 1
             click.echo(f"podscaler: {error}", err=True)
     if failed:
+        await migrator.tidy()
         raise UsageError(f"{failed} of {len(names)} were not migrated")

@@ -8,7 +8,9 @@ different moments, so that a difference is one only where that explains nothing.
 2. The same replicas, conditions aside: `same`, if the conditions of one of our last looks are the same too.
 3. Replicas between those of our last looks, or what our rules make of the metrics that the other reported
    (`podscaler.core.resampled`): `sampling`, the other saw another moment.
-4. Until we have watched for as long as the autoscaler's longest window: `history`, the other remembers what we cannot.
+4. Until we have watched for as long as the windows that can explain the difference: `history`, the other remembers
+   what we cannot. A count that it holds above ours is explained by its windows for scaling down; a count below ours, or
+   a scale-up beyond ours, by those for scaling up, which are 15 s unless a behavior says otherwise.
 5. What is left is `different`: a rescale at once, anything else when it is still so at our next look. It is logged with
    our explanation and counted once until it changes.
 """
@@ -19,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.clock import NANOSECONDS
 from podscaler.controller import standing_words
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.seen import Seen
@@ -38,6 +41,8 @@ LOOKS = 4
 """How many of our last looks count: those of the other's last period, and one to each side."""
 ABLE = frozenset({"SucceededRescale", "ReadyForNewScale", "SucceededGetScale"})
 """Reasons that only tell whether the last sync rescaled, which a controller that writes nothing never has."""
+SCALE_UP_PERIOD_NS = 15 * NANOSECONDS
+"""The period of the policies for scaling up where there is no behavior."""
 COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED)
 
 SAME, UNSETTLED, SAMPLING, HISTORY, DIFFERENT = "same", "unsettled", "sampling", "history", "different"
@@ -122,9 +127,12 @@ class Comparison:
             what = f"desiredReplicas {theirs.desired_replicas}, here {looks[-1].desired}"
             if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, looks, theirs):
                 return SAMPLING, what
-            return self._unless_remembered(autoscaler.spec, known, decision), what
+            is_held = looks[-1].desired < theirs.desired_replicas <= theirs.current_replicas
+            windows = self._down_windows if is_held else self._up_windows
+            return self._unless_remembered(windows(autoscaler.spec), known, decision), what
         what = "; ".join(_differing_conditions(_told(theirs), [_told(look.decision.status) for look in looks]))
-        return (self._unless_remembered(autoscaler.spec, known, decision), what) if what else (SAME, "")
+        windows_ns = [*self._down_windows(autoscaler.spec), *self._up_windows(autoscaler.spec)]
+        return (self._unless_remembered(windows_ns, known, decision), what) if what else (SAME, "")
 
     def _follows(self, spec: Spec, looks: Sequence[_Look], theirs: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported."""
@@ -139,11 +147,20 @@ class Comparison:
                 return True
         return False
 
-    def _unless_remembered(self, spec: Spec, known: _Compared, decision: Decision) -> str:
+    def _down_windows(self, spec: Spec) -> list[int]:
+        """For how long (ns) what was recommended or removed may hold a count up."""
         windows_ns = [self._flags.downscale_stabilization_ns]
         if spec.behavior is not None:
-            for rules in (spec.behavior.up, spec.behavior.down):
-                windows_ns += [rules.window_ns or 0, rules.longest_period_ns]
+            windows_ns += [spec.behavior.down.window_ns or 0, spec.behavior.down.longest_period_ns]
+        return windows_ns
+
+    def _up_windows(self, spec: Spec) -> list[int]:
+        """For how long (ns) what was recommended or added may hold a count down."""
+        if spec.behavior is None:
+            return [SCALE_UP_PERIOD_NS]
+        return [spec.behavior.up.window_ns or 0, spec.behavior.up.longest_period_ns]
+
+    def _unless_remembered(self, windows_ns: Sequence[int], known: _Compared, decision: Decision) -> str:
         return HISTORY if decision.trace.now - known.since_ns < max(windows_ns) else DIFFERENT
 
     def _count(self, autoscaler: Autoscaler, known: _Compared, verdict: str, what: str) -> None:

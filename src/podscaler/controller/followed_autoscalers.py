@@ -24,7 +24,6 @@ from podscaler.kube.client import Client
 from podscaler.kube.watch import Reflector
 
 LOOK_PERIOD_S = 0.05
-NOT_SERVED = "the server could not find the requested resource"
 """How API servers answer for a kind that they do not serve."""
 
 Reference = tuple[str, str, str, str]
@@ -65,6 +64,8 @@ class FollowedAutoscalers:
                 self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
         if HPA in self._caches and HPA not in self._own:
             self._caches[HPA].subscribe(self._foreign)
+        if HPA in self._caches and others is not None:
+            self._caches[HPA].subscribe(_Forgetting(others))
 
     def __iter__(self) -> Iterator[Autoscaler]:
         for kind in self._own:
@@ -119,17 +120,19 @@ class FollowedAutoscalers:
             while not self._is_known(kind):
                 await self._clock.sleep(LOOK_PERIOD_S)
         if self._others is not None:
-            self._others.listed()
+            await self._others.listed()
 
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
             for kind, watch in self._watches.items():
                 group.create_task(watch.run(), name=f"the watch of {kind.plural}")
+            if self._others is not None:
+                group.create_task(self._others.run(), name="the look at other controllers")
 
     def _is_known(self, kind: AutoscalerKind) -> bool:
         """Whether all of a kind are listed; one whose definition is missing holds up no other."""
-        is_absent = NOT_SERVED in self._watches[kind].last_error and len(self._own) > 1
+        is_absent = not self._watches[kind].is_served and len(self._own) > 1
         return self._caches[kind].synced or (kind is POD_AUTOSCALER and is_absent)
 
     def _hpa_uid(self, key: Key) -> str | None:
@@ -163,6 +166,23 @@ class _ByTarget:
         keys.discard(obj.key)
         if not keys:
             self._keys.pop(target_of(obj), None)
+
+
+class _Forgetting:
+    """Has nothing kept about the writers of autoscalers that are gone."""
+
+    def __init__(self, others: OtherControllers) -> None:
+        self._others = others
+
+    def added(self, obj: Autoscaler) -> None:
+        """Noted as it was read."""
+
+    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
+        """Noted as it was read."""
+
+    def deleted(self, obj: Autoscaler) -> None:
+        """Nothing is known of it any more."""
+        self._others.forget(obj.key)
 
 
 class _Successors:

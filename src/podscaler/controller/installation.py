@@ -19,7 +19,9 @@ from podscaler import __version__
 from podscaler.controller.leading import lease
 
 MANAGER = "podscaler"
-"""Of the installation that elects by the default Lease; `podscaler migrate` writes under this name, too."""
+"""Of the installation that elects by the default Lease."""
+MIGRATION = f"{MANAGER}-migrate"
+"""Of `podscaler migrate`, which is no controller."""
 UP = f"{MANAGER}-up"
 """Of the autoscaler of `podscaler up`."""
 

@@ -86,7 +86,7 @@ class Controller:
         self._clock = clock
         others = None
         if settings.other_controller != standing.IGNORE and HPA in settings.kinds:
-            others = OtherControllers(clock, period_s=settings.sync_period_s, own=settings.field_manager)
+            others = OtherControllers(client, clock, own=settings.field_manager)
         self._autoscalers = FollowedAutoscalers(client, settings, clock, rng=rng, others=others)
         self._pods: Cache[CachedPod] = Cache()
         self._standing = Standing(

@@ -8,6 +8,8 @@ so that a migration that was cut off goes on where it stopped:
 3. A PodAutoscaler that was made waits for its HorizontalPodAutoscaler to go (`podscaler.controller.handover`). Its
    controller's word is waited for that it is ready: without one nothing is deleted.
 4. The first is deleted, if it is still what was carried over; else 2 is repeated.
+5. A HorizontalPodAutoscaler that was made loses the annotations by which 2 and 3 work, once a controller of ours has
+   had the time to read what was remembered.
 
 So at every moment one of the two is looked after, or (between 1 and 2, for as long as two requests take) none.
 """
@@ -21,10 +23,9 @@ import msgspec
 from podscaler.clock import Clock
 from podscaler.controller import counterpart, handover, history_maps, history_record
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
-from podscaler.controller.followed_autoscalers import NOT_SERVED
 from podscaler.controller.history_record import Record
 from podscaler.errors import StatusError, UsageError
-from podscaler.kube.client import Client, is_conflict, is_not_found
+from podscaler.kube.client import Client, is_conflict, is_not_found, is_not_served
 from podscaler.kube.urls import path
 
 Object = dict[str, Any]
@@ -33,6 +34,8 @@ TRIES = 10
 LOOK_PERIOD_S = 0.25
 STOP_TIMEOUT_S = 5.0
 """How long the word is waited for that a PodAutoscaler is no longer looked after: nobody may be looking after it."""
+READ_WITHIN_S = 5.0
+"""A controller reads a new autoscaler's annotations at its first sync, which the watch brings about at once."""
 WRITER = "migrate"
 
 
@@ -69,6 +72,8 @@ class Migrator:
         self._clock = clock
         self._terms = terms
         self._tell = tell
+        self._done: list[tuple[str, str]] = []
+        self._done_at_s = 0.0
 
     async def names(self, namespace: str) -> list[tuple[str, str]]:
         """Namespace and name of all there are (in a namespace, or everywhere where it is empty). Raises StatusError."""
@@ -85,6 +90,7 @@ class Migrator:
         self._check(source, made, namespace, name)
         if source is None:
             self._say(namespace, name, f"is a {terms.target.kind} already")
+            self._note_done(namespace, name)
             return
         if terms.is_dry_run:
             self._say(namespace, name, f"would become a {terms.target.kind}")
@@ -95,14 +101,34 @@ class Migrator:
             made = await self._carry_over(source, made)
             if terms.target is POD_AUTOSCALER:
                 await self._wait_ready(made)
-            if await self._delete(source):
-                self._say(namespace, name, f"is a {terms.target.kind} now")
-                return
-            source = await self._find(terms.source, namespace, name)
+            is_gone = await self._delete(source)
+            source = None if is_gone else await self._find(terms.source, namespace, name)
             if source is None:
                 self._say(namespace, name, f"is a {terms.target.kind} now")
+                self._note_done(namespace, name)
                 return
         raise UsageError(f"{terms.source.word} {namespace}/{name} is edited all the time; nothing was deleted")
+
+    async def tidy(self) -> None:
+        """Remove the migration's annotations from the HorizontalPodAutoscalers that were made; call it at the end.
+
+        Waits until a controller of ours must have read them. Raises StatusError.
+        """
+        if self._terms.target is not HPA or not self._done or self._terms.is_dry_run:
+            return
+        await self._clock.sleep(self._done_at_s + READ_WITHIN_S - self._clock.monotonic_s())
+        gone = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.OURS)}})
+        for namespace, name in self._done:
+            try:
+                await self._client.patch(HPA.path(namespace, name), gone, subject=f"{HPA.resource} {name}")
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+        self._done.clear()
+
+    def _note_done(self, namespace: str, name: str) -> None:
+        self._done.append((namespace, name))
+        self._done_at_s = self._clock.monotonic_s()
 
     def _check(self, source: Object | None, made: Object | None, namespace: str, name: str) -> None:
         terms = self._terms
@@ -232,9 +258,9 @@ class Migrator:
         try:
             return _decoded(await self._client.get(kind.path(namespace, name), subject=f"{kind.resource} {name}"))
         except StatusError as error:
-            if is_not_found(error) and NOT_SERVED not in error.message:
+            if is_not_found(error) and not is_not_served(error):
                 return None
-            if error.code == 404:
+            if is_not_served(error):
                 advice = "podscaler crd | kubectl apply -f -"
                 raise UsageError(f"the API server does not serve {kind.resource}: {advice}") from None
             raise

@@ -58,7 +58,8 @@ class Reconciler:
         now_ns = clock.now_ns()
         past = self._past(autoscaler, seen, now_ns)
         decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
-        if obstacle := self._around.standing.obstacle(autoscaler):
+        has_change = decision.replicas is not None or not status.is_same(autoscaler.wire.status, decision.status)
+        if obstacle := self._around.standing.obstacle(autoscaler, has_change=has_change):
             self._stand_by(autoscaler, seen, decision)
             self._say_standing(autoscaler, seen, past, decision, obstacle=obstacle)
             self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision))

@@ -3,9 +3,9 @@
 The reconciler asks `obstacle` when it has decided, and awaits nothing between that and its first write. Rules:
 
 1. A dry run never writes.
-2. While another controller is at work (`podscaler.controller.other_controllers`), `--other-controller` says what to do
-   about HorizontalPodAutoscalers: `refuse` stands by until the other has been silent, `warn` says so once and writes,
-   `ignore` does not look. Nobody else looks after PodAutoscalers.
+2. While another controller is at work on a HorizontalPodAutoscaler (`podscaler.controller.other_controllers`),
+   `--other-controller` says what to do about that one: `refuse` stands by until the other has been silent, `warn` says
+   so once and writes, `ignore` does not look. Nobody else looks after PodAutoscalers.
 3. A PodAutoscaler that is gone, or handed over to another, is not carried out any more, even if its sync began before.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from podscaler.controller.autoscaler_kinds import HPA
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.other_controllers import SILENT_PERIODS, OtherControllers
+from podscaler.controller.other_controllers import PERIODS, SILENCE_S, OtherControllers
 
 log = logging.getLogger(__name__)
 
@@ -49,29 +49,40 @@ class Standing:
         self._policy = policy
         self._is_current = is_current
         self._said = ""
+        self._has_written = others is None or policy != REFUSE
 
-    def obstacle(self, autoscaler: Autoscaler) -> str:
-        """Why nothing may be written about the autoscaler now; empty where it may."""
+    def obstacle(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+        """Why nothing may be written about the autoscaler now; empty where it may.
+
+        Args:
+            has_change: whether anything would be written.
+        """
         if self.is_dry_run:
             return DRY_RUN
         if self._is_current is not None and not self._is_current(autoscaler):
             return GONE
-        return self.refusal() if autoscaler.kind is HPA else ""
+        found = self._competing(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
+        self._has_written = self._has_written or not found
+        return found
 
-    def refusal(self) -> str:
-        """Why nothing may be written at all because of others; empty where it may."""
-        if self._others is None or self._policy == IGNORE:
-            return ""
-        active = self._others.active()
-        if active != self._said:
-            self._say(active)
-        return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
+    @property
+    def leaves_all_alone(self) -> bool:
+        """Whether nothing at all has been written yet, so that nothing else is to be written either."""
+        return self.is_dry_run or not self._has_written
 
     def unready(self) -> list[str]:
-        """The same for people, with what to do; empty where writing is allowed."""
-        if self.is_dry_run or not self.refusal():
+        """Why nothing is written about any autoscaler because of others, and what to do; empty where it may be."""
+        if self.is_dry_run or self._others is None or self._policy != REFUSE or not self._others.is_everywhere:
             return []
-        return [self._advice(self._said)]
+        return [self._advice(self._others.found)]
+
+    def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+        if self._others is None or self._policy == IGNORE:
+            return ""
+        active = self._others.at_work(autoscaler.key, has_change=has_change)
+        if self._others.found != self._said:
+            self._say(self._others.found)
+        return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
     def _say(self, active: str) -> None:
         self._said = active
@@ -84,8 +95,9 @@ class Standing:
 
     def _advice(self, active: str) -> str:
         return (
-            f"another controller writes the status of horizontalpodautoscalers: {active}; nothing is written until it "
-            f"has been silent for {SILENT_PERIODS} sync periods (switch it off, or use --other-controller=ignore)"
+            f"another controller writes the status of horizontalpodautoscalers: {active}; nothing is written about "
+            f"those until it has been silent for {SILENCE_S:g} s and {PERIODS} of its sync periods (switch it off, or "
+            "use --other-controller=ignore)"
         )
 
 

@@ -125,7 +125,7 @@ class Surroundings:
             self,
             standing=standing,
             rivals=rivals,
-            archive=HeldArchive(self.archive, lambda: standing.is_dry_run or bool(standing.refusal()), self.clock),
+            archive=HeldArchive(self.archive, lambda: standing.leaves_all_alone, self.clock),
             comparison=Comparison(self.telemetry, settings) if settings.compares else None,
         )
 

@@ -180,3 +180,8 @@ def is_conflict(error: StatusError) -> bool:
 def is_not_found(error: StatusError) -> bool:
     """Whether the server says that there is no such object."""
     return error.reason == "NotFound"
+
+
+def is_not_served(error: StatusError) -> bool:
+    """Whether the server does not serve the resource at all: a 404 that names no object."""
+    return error.code == 404 and not error.details.get("name")

@@ -27,7 +27,7 @@ from podscaler.errors import StatusError
 from podscaler.kube import watch_events
 from podscaler.kube.backoff import Backoff
 from podscaler.kube.cache import Cache, Cached, Key, key_of
-from podscaler.kube.client import Client, Query, retry_delay_s
+from podscaler.kube.client import Client, Query, is_not_served, retry_delay_s
 from podscaler.kube.transport import TransportError
 from podscaler.kube.watch_events import EndedEarly, Event, Page
 
@@ -90,6 +90,8 @@ class Reflector(Generic[T]):
         self._streams_lists = client.streams_lists
         self._early_ends = 0
         self.last_error = ""
+        self.is_served = True
+        """Whether the last failure, if any, was another one than that the server does not know the resource."""
         self.is_watching = False
         """Whether the server is telling changes right now."""
 
@@ -99,7 +101,7 @@ class Reflector(Generic[T]):
             try:
                 await self._follow()
                 self._backoff.reset()
-                self.last_error = ""
+                self.last_error, self.is_served = "", True
             except StatusError as error:
                 if self._falls_back(error):
                     continue
@@ -135,7 +137,7 @@ class Reflector(Generic[T]):
         if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
             level = logging.DEBUG  # the controller reports once for all that the server is away, or refuses us
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
-        self.last_error = str(error)
+        self.last_error, self.is_served = str(error), not is_not_served(error)
         await self._clock.sleep(delay_s)
 
     async def _list(self, version: str) -> None:
@@ -216,7 +218,7 @@ class Reflector(Generic[T]):
                 async for lines in stream.batches():
                     await self._apply_all(lines)
                     if not seen:
-                        seen, self.last_error = True, ""
+                        seen, self.last_error, self.is_served = True, "", True
                         self._backoff.reset()
             finally:
                 self.is_watching = False

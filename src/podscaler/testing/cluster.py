@@ -27,6 +27,7 @@ RESOURCE_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/"
 APPS = "/apis/apps/v1/namespaces/"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"
 DISCOVERY: Mapping[str, Object] = {
     "/api": {"versions": ["v1"]},
     "/api/v1": {"resources": [{"name": "pods", "kind": "Pod"}, {"name": "services", "kind": "Service"}]},
@@ -61,6 +62,7 @@ class FakeCluster:
         requests: everything that was asked, in order.
         events: the Event objects that were created or patched, as sent.
         config_maps: those of kube-system, by name.
+        leases: those of kube-system, by name; they can be read only.
         hold_deployments: whether the watch of deployments lags behind what is written.
     """
 
@@ -75,6 +77,7 @@ class FakeCluster:
         self.scales: dict[tuple[str, str], Object] = {}
         self.usage: dict[tuple[str, str], str] = {}
         self.config_maps: dict[str, Object] = {}
+        self.leases: dict[str, Object] = {}
         self.hold_deployments = False
         self._version = 100
         self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
@@ -250,6 +253,8 @@ class FakeCluster:
             return self._scale(request)
         if request.path.startswith(CONFIG_MAPS):
             return self._config_map(request)
+        if request.path.removeprefix(LEASES) in self.leases:
+            return json_answer(self.leases[request.path.removeprefix(LEASES)])
         if "/events" in request.path:
             self.events.append(msgspec.json.decode(request.body or b"{}"))
             return json_answer({}, 201)

@@ -64,7 +64,7 @@ async def test_a_status_that_was_written(manager: str, seconds: int, expected: s
     assert await world.doubt() == expected
 
 
-@pytest.mark.parametrize(("manager", "expected"), [("podscaler", NOBODY), (KCM, "")])
+@pytest.mark.parametrize(("manager", "expected"), [("podscaler-migrate", NOBODY), (KCM, "")])
 async def test_a_status_that_was_migrated(manager: str, expected: str) -> None:
     """What a migration wrote is no sign of a controller; what another wrote there is."""
     world = World(**{handover.MIGRATED_FROM: "podautoscaler/web/1"})

@@ -120,14 +120,36 @@ async def test_a_difference_that_stays_is_counted_once() -> None:
 
 
 async def test_what_the_other_remembers() -> None:
-    """Until the longest window has passed, replicas that are held back may be memory that we lack."""
+    """Until the windows for scaling down have passed, replicas that are held may be memory that we lack."""
     world = World()
-    world.add_web(cpu="500m", replicas=2)
-    world.other(2, 4, utilization=50)
+    world.add_web(cpu="250m", replicas=4)
+    world.other(4, 4, utilization=25)
     await world.start()
     await world.advance(100)
     await world.close()
     assert set(world.verdicts) == {"history"}
+
+
+async def test_a_scale_up_is_no_memory() -> None:
+    """A scale-up beyond ours differs in the first minutes, too: no window for scaling down makes one."""
+    world = World()
+    world.add_web(cpu="500m", replicas=2)
+    world.other(2, 4, utilization=50)
+    await world.start()
+    await world.advance(31)
+    await world.close()
+    assert (world.verdicts["history"], world.verdicts["different"], world.verdicts["desiredReplicas"]) == (1, 2, 1)
+
+
+async def test_a_scale_down_below_ours_is_no_memory() -> None:
+    """What a window keeps only holds a count up: a lower one differs in the first minutes, too."""
+    world = World()
+    world.add_web(cpu="500m", replicas=4)
+    world.other(4, 2, utilization=50)
+    await world.start()
+    await world.advance(31)
+    await world.close()
+    assert world.verdicts["desiredReplicas"] == 1
 
 
 async def test_other_conditions() -> None:

@@ -12,7 +12,7 @@ from podscaler.controller.loop import Controller
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.read_only import ReadOnlyTransport
-from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
+from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
 from podscaler.testing.cluster import HPAS
 
 OTHER = "kube-controller-manager"
@@ -35,6 +35,11 @@ class World(AutoscalerWorld):
     def status(self, replicas: int, **more: Any) -> dict[str, Any]:
         """A status as another controller writes it."""
         return {"currentReplicas": replicas, "desiredReplicas": replicas, "currentMetrics": None} | more
+
+    def renew_lease(self) -> None:
+        """kube-controller-manager is alive."""
+        spec = {"holderIdentity": "node", "leaseDurationSeconds": 15, "renewTime": self.now()}
+        self.cluster.leases[OTHER] = {"metadata": {"name": OTHER}, "spec": spec}
 
     @property
     def writes(self) -> list[str]:
@@ -77,7 +82,7 @@ async def test_a_dry_run_refuses_by_construction() -> None:
 
 
 async def test_another_at_work_is_waited_for() -> None:
-    """While another writes statuses nothing is written, and /readyz says why; 3 periods of silence later it goes on."""
+    """While another writes statuses nothing is written, and /readyz says why; after 45 s of silence it goes on."""
     world = World(other_controller=standing.REFUSE)
     world.add_web(cpu="1000m", replicas=2)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
@@ -89,8 +94,9 @@ async def test_another_at_work_is_waited_for() -> None:
         [],
         2,
         [
-            f"another controller writes the status of horizontalpodautoscalers: {OTHER}; nothing is written until it "
-            "has been silent for 3 sync periods (switch it off, or use --other-controller=ignore)"
+            f"another controller writes the status of horizontalpodautoscalers: {OTHER}; nothing is written about "
+            "those until it has been silent for 45 s and 3 of its sync periods (switch it off, or use "
+            "--other-controller=ignore)"
         ],
     )
     assert (world.replicas(), world.controller.unready()) == (4, [])
@@ -129,6 +135,78 @@ async def test_who_does_not_stop_us(manager: str, policy: str, at: str | None) -
     await world.start()
     await world.advance(1)
     assert (world.replicas(), world.controller.unready()) == (4, [])
+    await world.close()
+
+
+async def test_one_write_of_a_stranger_stops_nothing() -> None:
+    """A program that writes a status once is no controller; the second time within five minutes it is one."""
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="500m", replicas=2)
+    await world.start()
+    await world.advance(20)
+    world.cluster.report("web", world.status(2), manager="repair-tool", at=world.now())
+    world.cluster.put_pod("web-0", "web", "1000m")
+    world.cluster.put_pod("web-1", "web", "1000m")
+    await world.advance(15)
+    once = world.replicas()
+    world.cluster.report("web", world.status(4), manager="repair-tool", at=world.now())
+    for number in range(4):
+        world.cluster.put_pod(f"web-{number}", "web", "1000m")
+    await world.advance(15)
+    assert (once, world.replicas()) == (4, 4)
+    await world.close()
+
+
+async def test_another_stops_us_for_its_autoscaler_alone() -> None:
+    """What another controller does not write about is scaled meanwhile, and the process is ready."""
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="1000m", replicas=2)
+    world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    world.cluster.put_deployment("api", 2)
+    for number in range(2):
+        world.cluster.put_pod(f"api-{number}", "api", "1000m")
+    world.cluster.put_autoscaler("api", spec("api"))
+    await world.start()
+    await world.advance(30)
+    found = [world.cluster.scales["shop", name]["spec"]["replicas"] for name in ("web", "api")]
+    assert (found, world.controller.unready()) == ([2, 4], [])
+    await world.close()
+
+
+async def test_a_slower_controller_is_not_taken_for_silent() -> None:
+    """With a period of 2 s nothing is written beside another whose period is 30 s."""
+    world = World(other_controller=standing.REFUSE, sync_period_ns=2 * NANOSECONDS)
+    world.add_web(cpu="1000m", replicas=2)
+    world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    await world.start()
+    for _ in range(10):
+        await world.advance(30)
+        world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    await world.advance(80)
+    written = world.writes
+    await world.advance(30)
+    assert (written, world.replicas()) == ([], 4)
+    await world.close()
+
+
+async def test_metrics_that_stand_still_are_no_silence() -> None:
+    """Another that has nothing to write for ten minutes is still at work when the load changes."""
+    world = World(other_controller=standing.REFUSE)
+    world.add_web(cpu="500m", replicas=2)
+    world.renew_lease()
+    await world.start()
+    await world.advance(16)
+    steady = world.cluster.collections[HPAS].objects["shop", "web"]["status"]
+    world.cluster.report("web", steady, manager=OTHER, at=world.now())
+    for _ in range(60):
+        world.renew_lease()
+        await world.advance(10)
+    world.cluster.put_pod("web-0", "web", "1000m")
+    world.cluster.put_pod("web-1", "web", "1000m")
+    for _ in range(6):
+        world.renew_lease()
+        await world.advance(10)
+    assert world.replicas() == 2
     await world.close()
 
 
