@@ -111,10 +111,10 @@ class ApiServerWorld:
         await self._server_exit.aclose()
         self._server_exit = AsyncExitStack()
 
-    async def start_controller(self) -> None:
-        """A controller that looks five times a second."""
+    async def start_controller(self, user_agent: str = "test") -> None:
+        """A controller that syncs five times a second, and stabilizes nothing."""
         config = await asyncio.to_thread(locate.find_config, str(self.folder / "kubeconfig"))
-        client = Client(await http_transport.connect(config, user_agent="test"), CLOCK)
+        client = Client(await http_transport.connect(config, user_agent=user_agent), CLOCK)
         self._exit.push_async_callback(client.close)
         settings = Settings(sync_period_ns=200_000_000, downscale_stabilization_ns=0)
         controller = Controller(client, settings, CLOCK, rng=random.Random(1))

@@ -1,23 +1,26 @@
 """`podscaler explain` on an API server: it looks as the controller does, writes nothing, says what it cannot know."""
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from api_server_world import CLOCK, SPEC, TEMPLATE, ApiServerWorld, eventually, named
+from api_server_world import CLOCK, SPEC, TEMPLATE, TOKEN, ApiServerWorld, eventually, named
 
 from patience import WITHIN_S
+from podscaler import __version__
 from podscaler.cli import explain_cluster
 from podscaler.cli.explain_cluster import Controller, NoHistory
 from podscaler.cli.explain_request import Answer, Request
+from podscaler.controller.effective_settings import BUILT_IN
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.settings import Settings
 from podscaler.core import what_if
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import UsageError
-from podscaler.kube import locate
+from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 
 MINUTE = 60_000_000_000
@@ -143,5 +146,130 @@ async def test_the_command(world: ApiServerWorld) -> None:
         sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     out, err = await asyncio.wait_for(process.communicate(), WITHIN_S)
+    assumption = (
+        b"Assumes that test has default settings, as they are not visible: give the flags that it was started with."
+    )
     sentence = b"default/web stays at 2: cpu is at 50 % of requests, target 50 %, which is within tolerance."
-    assert (process.returncode, out.splitlines()[0], err) == (0, sentence, b"")
+    assert (process.returncode, out.splitlines()[:2], err) == (0, [assumption, sentence], b"")
+
+
+async def test_the_settings_of_our_controller_are_read(world: ApiServerWorld) -> None:
+    """A controller without a stabilization window scales down at once, and the explanation says so without any flag."""
+    await world.create_system_namespace()
+    await world.start_controller("podscaler")
+    await eventually(lambda: world.condition("AbleToScale") != "")
+    await eventually(lambda: world.opened.registry.find("configmaps", "kube-system", "podscaler-history") is not None)
+    world.tasks.pop().cancel()
+    world.metrics.cpu = "100m"
+    answer = await explained(world)
+    assert answer.settings is not None
+    assert (
+        answer.settings.origin,
+        answer.settings.decision.downscale_stabilization_ns,
+        answer.settings.assumption,
+    ) == (
+        f"podscaler {__version__} (ConfigMap kube-system/podscaler-history)",
+        0,
+        "",
+    )
+    assert answer.explanation.summary.startswith("default/web goes from 2 to 1")
+
+
+async def test_the_arguments_of_the_built_in_controller_are_read(world: ApiServerWorld) -> None:
+    """Where kube-controller-manager wrote the status, the flags of its pod count."""
+    await world.create_system_namespace()
+    container = {"name": "c", "image": "i", "command": [BUILT_IN, "--horizontal-pod-autoscaler-tolerance=0.5"]}
+    meta = {"name": "kcm", "namespace": "kube-system", "labels": {"component": BUILT_IN}}
+    await world.opened.registry.create("pods", {"metadata": meta, "spec": {"containers": [container]}})
+    await written_by(world, BUILT_IN)
+    world.metrics.cpu = "700m"
+    answer = await explained(world, history=NoHistory())
+    assert answer.settings is not None
+    assert (answer.settings.decision.tolerance, answer.settings.assumption) == (0.5, "")
+    assert answer.explanation.summary.endswith("which is within tolerance.")
+
+
+async def test_settings_that_are_not_visible_are_said_to_be_assumed(world: ApiServerWorld) -> None:
+    """The built-in controller of a cluster that does not show its pod."""
+    await world.create_system_namespace()
+    await written_by(world, BUILT_IN)
+    answer = await explained(world)
+    assert answer.settings is not None
+    assert answer.settings.assumption == (
+        "Assumes that kube-controller-manager has default settings, as they are not visible: give the flags that it "
+        "was started with."
+    )
+
+
+async def test_a_status_that_says_something_else_is_named(world: ApiServerWorld) -> None:
+    """The metric works here, and the controller said that it did not: both are told."""
+    failed = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}
+    hpa = world.hpa()
+    hpa["status"] |= {"desiredReplicas": 2, "conditions": [failed | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    await world.opened.registry.update(HPAS, hpa, subresource="status")
+    answer = await explained(world)
+    assert answer.care is not None
+    assert answer.care.differs == (
+        "the status says ScalingActive False (FailedGetResourceMetric: no metrics), and what is computed here is True "
+        "(ValidMetricFound)",
+    )
+
+
+async def test_a_status_that_says_the_same_is_not_mentioned(world: ApiServerWorld) -> None:
+    """A controller at work comes to the same conclusion."""
+    await world.start_controller()
+    await eventually(lambda: world.condition("ScalingActive") == "ValidMetricFound")
+    answer = await explained(world, history=NoHistory())
+    assert answer.care is not None
+    assert answer.care.differs == ()
+
+
+async def test_all_autoscalers_in_one_line_each(world: ApiServerWorld) -> None:
+    """One that cannot be explained does not keep the others from it."""
+    await world.opened.registry.create("namespaces", {"metadata": {"name": "api"}})
+    lost = {"metadata": {"name": "lost", "namespace": "api"}, "apiVersion": "autoscaling/v2", "spec": SPEC}
+    await world.opened.registry.create(HPAS, lost)
+    config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
+    found = await explain_cluster.all_sentences(config, Request(), Controller(Settings(), NoHistory()), CLOCK)
+    assumed = (
+        "Assumes that its controller has default settings, as they are not visible: give the flags that it was started "
+        "with."
+    )
+    assert found == [
+        (
+            "api/lost",
+            'api/lost can do nothing: the scale of its target cannot be read: deployments.apps "web" not found.',
+            assumed,
+        ),
+        (
+            "default/web",
+            "default/web stays at 2: cpu is at 50 % of requests, target 50 %, which is within tolerance.",
+            assumed,
+        ),
+    ]
+
+
+async def test_credentials_that_are_not_accepted(world: ApiServerWorld) -> None:
+    """One sentence names the server, where the credentials come from, and what may be wrong with them."""
+    kubeconfig = world.folder / "kubeconfig"
+    text = await asyncio.to_thread(kubeconfig.read_text)
+    await asyncio.to_thread(kubeconfig.write_text, text.replace(TOKEN, "another"))
+    with pytest.raises(UsageError) as caught:
+        await explained(world)
+    assert str(caught.value) == (
+        f"the API server https://127.0.0.1:{world.port} does not accept the credentials of "
+        f'context "podscaler" of {kubeconfig}: Unauthorized; '
+        "they may have expired, or belong to another cluster"
+    )
+
+
+async def written_by(world: ApiServerWorld, manager: str) -> None:
+    """Have that field manager write the status of the autoscaler."""
+    config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
+    client = Client(await http_transport.connect(config, user_agent=manager), CLOCK)
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/web/status"
+    body = json.dumps(world.hpa() | {"apiVersion": "autoscaling/v2", "status": {"desiredReplicas": 2}}).encode()
+    try:
+        await client.put(path, body, subject="horizontalpodautoscalers")
+    finally:
+        await client.close()

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -23,12 +23,16 @@ from podscaler.core import what_if
 from podscaler.core.explanation import comparison, explained
 from podscaler.errors import UsageError
 
+if TYPE_CHECKING:
+    from podscaler.cli.explain_cluster import Summary
+
 STANDARD = "-"
 
 EXAMPLE = """\b
 Examples:
   podscaler explain web -n shop
   podscaler explain podautoscaler/web -n shop
+  podscaler explain -A
   podscaler explain web -n shop --what-if 'minReplicas=3,metrics[0].target=60%'
   podscaler explain web --recording web.recording.jsonl.gz --at 2026-03-03T10:15:00Z
   podscaler replay web.recording.jsonl.gz --trace | tail -n 1 | podscaler explain -
@@ -43,6 +47,7 @@ def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("name", metavar="[[KIND/]NAME]", required=False)
+@click.option("-A", "--all-namespaces", is_flag=True, help="one line for each autoscaler of the cluster")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="of the autoscaler; default: the context's, or any")
 @click.option(
     "--at", metavar="TIME", help="explain the last sync until then, as 2026-03-03T10:15:00Z (recordings only)"
@@ -59,7 +64,7 @@ def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
     help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
 )
 @click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
-@flags.controller_options
+@flags.decision_options
 @_lease_options
 @click.pass_context
 def command(
@@ -81,7 +86,9 @@ def command(
     controller of the cluster is started with; recordings have their own.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    recording = rest["recording"]
+    recording, everywhere = rest["recording"], rest["all_namespaces"]
+    if everywhere:
+        _refuse_with_all(name, namespace, at, recording, question)
     if name == STANDARD and recording is None:
         name, recording = None, STANDARD
     found = explain_request.parse_name(name, namespace)
@@ -94,18 +101,27 @@ def command(
     )
     if recording is not None:
         of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
-        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), *of_cluster])
+        _refuse_given(ctx, [*(each[0] for each in flags.DECISION_OPTIONS), *of_cluster])
         answer = _from_recording(recording, request)
+    elif everywhere:
+        click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
+        return
+    elif at is not None:
+        raise UsageError("--at needs --recording: a cluster only tells how things are now")
     else:
-        answer = _from_cluster(request, rest)
+        answer = _from_cluster(request, _Cluster(ctx, rest))
     click.echo(_text(answer) if output == "text" else _data(answer, output), nl=output != "yaml")
 
 
 def _refuse_given(ctx: click.Context, names: list[str]) -> None:
     """Raise UsageError for options that a recording leaves without a meaning."""
     for name in names:
-        if ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE:
+        if _is_given(ctx, name):
             raise UsageError(f"--{name} has no meaning for a recording, which has its own; --what-if changes flags")
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
 
 
 def _from_recording(recording: str, request: Request) -> Answer:
@@ -114,36 +130,76 @@ def _from_recording(recording: str, request: Request) -> Answer:
         return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
 
 
-def _from_cluster(request: Request, options: dict[str, Any]) -> Answer:
-    if request.at is not None:
-        raise UsageError("--at needs --recording: a cluster only tells how things are now")
-    settings = flags.parse_settings(options)
-    from podscaler.cli import explain_cluster  # what talks to clusters is imported for clusters only: it takes a while
-    from podscaler.kube import locate
+class _Cluster:
+    """The cluster that options name, and what they say of its controller; made for live autoscalers only."""
 
-    config = locate.find_config(options["kubeconfig"], options["context"])
-    clock, kept_in = SystemClock(), settings.history_namespace
-    history = explain_cluster.KeptHistory(kept_in, clock) if kept_in else explain_cluster.NoHistory()
-    leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
-    controller = explain_cluster.Controller(settings, history, leases)
-    return asyncio.run(explain_cluster.answer(config, request, controller, clock))
+    def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
+        from podscaler.cli import explain_cluster  # what talks to clusters takes a while to import
+        from podscaler.kube import locate
+
+        settings = flags.parse_settings(options)
+        self.config = locate.find_config(options["kubeconfig"], options["context"])
+        self.clock = SystemClock()
+        kept_in = settings.history_namespace
+        history = explain_cluster.KeptHistory(kept_in, self.clock) if kept_in else explain_cluster.NoHistory()
+        leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
+        places = ("history-namespace", "autoscaler-kinds")
+        is_given = any(_is_given(ctx, each.name) for each in flags.DECISION_OPTIONS if each.name not in places)
+        self.controller = explain_cluster.Controller(settings, history, leases, is_given)
+
+
+def _from_cluster(request: Request, cluster: _Cluster) -> Answer:
+    from podscaler.cli import explain_cluster
+
+    return asyncio.run(explain_cluster.answer(cluster.config, request, cluster.controller, cluster.clock))
+
+
+def _of_all(request: Request, cluster: _Cluster) -> "list[Summary]":
+    from podscaler.cli import explain_cluster
+
+    return asyncio.run(explain_cluster.all_sentences(cluster.config, request, cluster.controller, cluster.clock))
+
+
+def _refuse_with_all(*others: str | None) -> None:
+    if any(each is not None for each in others):
+        raise UsageError(
+            "-A explains all autoscalers of a cluster: it goes with no NAME, -n, --at, --recording, --what-if"
+        )
+
+
+def _summaries(summaries: "list[Summary]", output: str) -> str:
+    """One line for each autoscaler, after a line for each assumption; or all of it as data."""
+    if output != "text":
+        return _dumped([each._asdict() for each in summaries], output)
+    assumptions = dict.fromkeys(each.assumption for each in summaries if each.assumption)
+    return "\n".join([*assumptions, *(each.sentence for each in summaries)] or ["there are no autoscalers"])
 
 
 def _text(answer: Answer) -> str:
     if answer.comparison is None:
         care = answer.care.section if answer.care is not None else None
-        return "\n".join([explained.text(answer.explanation), *explained.section_lines([care] if care else [])])
-    steps = explained.steps_text(answer.comparison.explanation)
-    return f"{comparison.text(answer.comparison, answer.explanation)}\n\nWith {answer.comparison.assignments}:\n{steps}"
+        text = "\n".join([explained.text(answer.explanation), *explained.section_lines([care] if care else [])])
+    else:
+        steps = explained.steps_text(answer.comparison.explanation)
+        compared = comparison.text(answer.comparison, answer.explanation)
+        text = f"{compared}\n\nWith {answer.comparison.assignments}:\n{steps}"
+    assumption = answer.settings.assumption if answer.settings is not None else ""
+    return f"{assumption}\n{text}" if assumption else text
 
 
 def _data(answer: Answer, form: str) -> str:
-    """The explanation as JSON or YAML; `lookedAfter` and `whatIf` beside it where there is something to say."""
+    """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where there is something to say."""
     value = json.loads(msgspec.json.encode(answer.explanation))
+    if answer.settings is not None:
+        value["settings"] = {"origin": answer.settings.origin, "isAssumed": answer.settings.is_assumed}
     if answer.care is not None and answer.care.section is not None:
         value["lookedAfter"] = answer.care.data
     if answer.comparison is not None:
         value["whatIf"] = json.loads(msgspec.json.encode(answer.comparison))
+    return _dumped(value, form)
+
+
+def _dumped(value: Any, form: str) -> str:
     if form == "yaml":
         return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
     return json.dumps(value, indent=2, ensure_ascii=False)

@@ -5,7 +5,7 @@ neighbours, and for a PodAutoscaler at the HorizontalPodAutoscalers of somebody 
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -70,6 +70,16 @@ class Autoscalers:
         named = "" if request.name is None else f' "{kind}{request.name}"'
         raise UsageError(f"no autoscaler{named} in the namespace {namespace}: {listed}")
 
+    def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
+        """All of a kind; None: of both."""
+        return [each for found in self.found if kind in (None, found) for each in self.found[found]]
+
+    def by_namespace(self) -> "Iterator[Autoscalers]":
+        """What there is in each namespace, where several were read at once."""
+        for namespace in sorted({each.key[0] for each in self.all_of(None)}):
+            here = {kind: [each for each in found if each.key[0] == namespace] for kind, found in self.found.items()}
+            yield Autoscalers(here, self.writes)
+
     def followed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:
         """Those that are looked after with it, itself included.
 
@@ -105,7 +115,7 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, ru
 
     Args:
         client: of the cluster.
-        namespace: where to look.
+        namespace: where to look; empty: in all.
         wanted: the kind that is meant; None: either, if HorizontalPodAutoscalers can be listed at all.
         rules: those that quantities are read by.
     """

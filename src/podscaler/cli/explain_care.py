@@ -27,6 +27,7 @@ class Care:
         status: the last write of its status.
         lease: that of its shard, or of the lone leader.
         lease_namespace: where that is.
+        differs: what the latest status says and this computation does not, a phrase each.
     """
 
     at: int
@@ -34,6 +35,7 @@ class Care:
     status: StatusWrite | None = None
     lease: Holding | None = None
     lease_namespace: str = ""
+    differs: tuple[str, ...] = ()
 
     @property
     def section(self) -> Section | None:
@@ -45,6 +47,8 @@ class Care:
     def data(self) -> dict[str, Any]:
         """For programs: what is known, instants in nanoseconds since the epoch."""
         value: dict[str, Any] = {"waits": self.waits} if self.waits else {}
+        if self.differs:
+            value["differs"] = list(self.differs)
         if self.status is not None:
             value["status"] = {"manager": self.status.manager, "at": self.status.at_ns}
         if self.lease is not None:
@@ -63,6 +67,8 @@ class Care:
             yield Line("waits", self.waits)
         if self.status is not None:
             yield Line("status", f"written by {self.status.manager}, {wording.age(self.status.at_ns, self.at)}")
+        for each in self.differs:
+            yield Line("differs", each)
         if self.lease is not None:
             yield Line("lease", f"{self.lease_namespace}/{self.lease.name}{_shard(self.lease)}: {self._held()}")
 

@@ -7,9 +7,10 @@ HistorySource tells it where the controller keeps it in the cluster.
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -19,19 +20,21 @@ from podscaler.api.selectors import Selector, SelectorError
 from podscaler.cli import all_pages, explain_autoscalers, explain_request
 from podscaler.cli.explain_autoscalers import Autoscalers
 from podscaler.cli.explain_care import Care
-from podscaler.cli.explain_request import Answer, Facts, Request
+from podscaler.cli.explain_request import Answer, Facts, Request, SettingsOrigin
 from podscaler.clock import Clock
-from podscaler.controller import following, handover, history_maps
+from podscaler.controller import effective_settings, following, handover, history_maps
+from podscaler.controller.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.leading import holding, lease
 from podscaler.controller.leading.lease import Lease
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer
+from podscaler.controller.other_controllers import OUR_MANAGER, StatusWrite
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.core import decide, what_if
 from podscaler.core import spec as specs
-from podscaler.core.explanation import comparison, explained
+from podscaler.core.explanation import comparison, contradictions, explained
 from podscaler.core.explanation.explained import Explanation
 from podscaler.core.explanation.source import Source
 from podscaler.core.history import History, Recommendation
@@ -100,29 +103,121 @@ class Controller:
 
     Attributes:
         leases: their namespace, and the name of the election.
+        is_given: whether the user named settings of decisions, which then count whatever the controller says.
     """
 
     settings: Settings
     history: HistorySource
     leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
+    is_given: bool = False
+
+
+class Summary(NamedTuple):
+    """One autoscaler, `namespace/name`, in one sentence; `assumption` is empty where no settings are assumed."""
+
+    autoscaler: str
+    sentence: str
+    assumption: str = ""
 
 
 async def answer(config: Config, request: Request, controller: Controller, clock: Clock) -> Answer:
     """The explanation that is asked for, from the cluster of `config`.
 
-    Raises UsageError where the cluster cannot be reached, or has no such autoscaler.
+    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
     """
-    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
-    client = Client(transport, clock)
-    try:
+    async with _connected(config, clock) as client:
         namespace = request.namespace or config.namespace
         rules = controller.settings.decision.emulation
         there = await explain_autoscalers.read(client, namespace, request.kind, rules)
-        return await Looker(client, controller, clock, there).answer(request, there.the_one(request, namespace))
+        autoscaler = there.the_one(request, namespace)
+        effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
+        return await Looker(client, controller, clock, there, effective).answer(request, autoscaler)
+
+
+async def all_sentences(config: Config, request: Request, controller: Controller, clock: Clock) -> list[Summary]:
+    """One sentence for each autoscaler that is asked for, in the order of namespaces and names.
+
+    Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
+    not be listed. What goes wrong with one autoscaler is its sentence.
+    """
+    async with _connected(config, clock) as client:
+        rules = controller.settings.decision.emulation
+        everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, rules)
+        finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
+
+        async def summary(there: Autoscalers, autoscaler: Autoscaler) -> Summary:
+            async with gate:
+                effective = await finder.find(there.writes.get(autoscaler.metadata.uid))
+                looker = Looker(client, controller, clock, there, effective)
+                try:
+                    found = await looker.answer(request, autoscaler)
+                except (StatusError, UsageError) as error:
+                    return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
+                return Summary(found.explanation.autoscaler, found.explanation.summary, effective.assumption)
+
+        each = [summary(there, one) for there in everywhere.by_namespace() for one in there.all_of(request.kind)]
+        return sorted(await asyncio.gather(*each))
+
+
+@asynccontextmanager
+async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
+    """A client of the cluster. Raises UsageError where the server cannot be reached or refuses the credentials."""
+    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
+    client = Client(transport, clock)
+    try:
+        yield client
     except TransportError as error:
         raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
+    except StatusError as error:
+        if error.code != 401:
+            raise
+        raise UsageError(
+            f"the API server {config.server} does not accept the credentials of {config.origin}: {error}; "
+            "they may have expired, or belong to another cluster"
+        ) from None
     finally:
         await client.close()
+
+
+class SettingsFinder:
+    """Which settings decisions about an autoscaler are made with, each source asked once.
+
+    In this order: what the user gave; what our controller published, unless the built-in one wrote the status last; the
+    arguments of the built-in controller's pod; the defaults, as an assumption.
+    """
+
+    def __init__(self, client: Client, controller: Controller) -> None:
+        self._client = client
+        self._controller = controller
+        self._asked: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
+
+    async def find(self, write: StatusWrite | None) -> SettingsOrigin:
+        """The settings, and where they come from. Raises TransportError.
+
+        Args:
+            write: the last one of the autoscaler's status, None where that is not known.
+        """
+        assumed = self._controller.settings.decision
+        if self._controller.is_given:
+            return SettingsOrigin(assumed, "the flags of this command")
+        writer = write.manager if write else ""
+        if writer in ("", OUR_MANAGER):
+            namespace = self._controller.settings.history_namespace or history_maps.NAMESPACE
+            found = await self._once(OUR_MANAGER, lambda: effective_settings.find_published(self._client, namespace))
+        elif writer == BUILT_IN:
+            found = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
+        else:
+            found = None
+        if found is not None:
+            return SettingsOrigin(found.decision, found.origin)
+        return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
+
+    async def _once(
+        self, name: str, ask: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
+    ) -> EffectiveSettings | None:
+        if name not in self._asked:
+            self._asked[name] = asyncio.ensure_future(ask())
+        return await self._asked[name]
 
 
 class Looker:
@@ -133,16 +228,20 @@ class Looker:
         controller: what is assumed of it.
         clock: now.
         there: the autoscalers of the namespace.
+        effective: what decisions are made with.
     """
 
-    def __init__(self, client: Client, controller: Controller, clock: Clock, there: Autoscalers) -> None:
+    def __init__(
+        self, client: Client, controller: Controller, clock: Clock, there: Autoscalers, effective: SettingsOrigin
+    ) -> None:
         self._client = client
         self._controller = controller
         self._clock = clock
         self._there = there
         self._memory = Memory()
         self._pods: Cache[CachedPod] = Cache()
-        self._flags = controller.settings.decision
+        self._effective = effective
+        self._flags = effective.decision
         kinds = controller.settings.kinds
         around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
         self._around = replace(around, rivals=lambda autoscaler: there.rivals(autoscaler, kinds))
@@ -159,12 +258,13 @@ class Looker:
         care = await self._care(autoscaler, now)
         decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
         explanation = _left_alone(explained.of_decision(decision, source), care.waits)
+        care = replace(care, differs=contradictions.of(decision, autoscaler.wire.status, explanation.verdict))
         if not request.question:
-            return Answer(explanation, care=care)
+            return Answer(explanation, care=care, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)
         again = explained.of_decision(explain_request.decide_again(request.question, other), source)
         shown = ",".join(str(each) for each in request.question)
-        return Answer(explanation, comparison.of(explanation, again, shown), care)
+        return Answer(explanation, comparison.of(explanation, again, shown), care, self._effective)
 
     async def _care(self, autoscaler: Autoscaler, now: int) -> Care:
         """Who looks after it; Leases that may not be read tell nothing. Raises TransportError."""

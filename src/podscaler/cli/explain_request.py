@@ -71,12 +71,33 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsOrigin:
+    """What decisions are made with, and where it was read or what is assumed, for people."""
+
+    decision: Settings
+    origin: str
+    is_assumed: bool = False
+
+    @property
+    def assumption(self) -> str:
+        """A sentence that says what is assumed; empty where nothing is."""
+        if not self.is_assumed:
+            return ""
+        return f"Assumes that {self.origin}, as they are not visible: give the flags that it was started with."
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """One explanation, the comparison that was asked for, and for an autoscaler of a cluster who looks after it."""
+    """One explanation, the comparison that was asked for, and for an autoscaler of a cluster who looks after it.
+
+    Attributes:
+        settings: what it was decided with; None for a recording, which has its own.
+    """
 
     explanation: Explanation
     comparison: Comparison | None = None
     care: Care | None = None
+    settings: SettingsOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)

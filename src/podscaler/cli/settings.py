@@ -7,7 +7,7 @@ Source: controller.md 7; the flags of kube-controller-manager 1.6 to 1.11.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -140,7 +140,7 @@ OPTIONS = (
         CLUSTER,
         f'where recommendations and scale events are kept: "{CLUSTER}" (past a restart) or "{MEMORY}" (as upstream)',
     ),
-    Option("history-namespace", NAMESPACE, "kube-system", "of the ConfigMaps that keep them"),
+    Option("history-namespace", NAMESPACE, "kube-system", "of the ConfigMaps that keep them, and the settings"),
     Option(
         "status-period",
         DURATION,
@@ -175,9 +175,26 @@ OPTIONS = (
 """All of them, in the order of the help."""
 
 
+DECISION_OPTIONS = tuple(
+    each
+    for each in OPTIONS
+    if each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes")
+)
+"""Those that change what is decided, and not when."""
+
+
 def controller_options(command: F) -> F:
     """`command` with the controller's flags; give what they set to `parse_settings`."""
-    for each in reversed(OPTIONS):
+    return _with_options(command, OPTIONS)
+
+
+def decision_options(command: F) -> F:
+    """`command` with the flags that change decisions; give what they set to `parse_settings`."""
+    return _with_options(command, DECISION_OPTIONS)
+
+
+def _with_options(command: F, options: Sequence[Option]) -> F:
+    for each in reversed(options):
         option = click.option(
             f"--{each.name}",
             type=each.kind,
@@ -191,12 +208,20 @@ def controller_options(command: F) -> F:
     return command
 
 
+def _default(option: Option) -> Any:
+    if option.is_list:
+        return ()
+    return None if option.default is None else option.kind.convert(option.default, None, None)
+
+
 def parse_settings(options: Mapping[str, Any]) -> Settings:
     """The settings that the values of `controller_options` mean (by click's names; others are not looked at).
 
+    Options that a command does not have count with their defaults.
+
     Raises UsageError for values that no controller can work with.
     """
-    value = {each.name: options[each.name.replace("-", "_")] for each in OPTIONS}
+    value = {each.name: options.get(each.name.replace("-", "_"), _default(each)) for each in OPTIONS}
     if value[CONCURRENT] < 1:
         raise UsageError(f"{CONCURRENT} must be greater than 0, but got {value[CONCURRENT]}")
     period_ns = value[SYNC_PERIOD]

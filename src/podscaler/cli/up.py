@@ -96,7 +96,7 @@ def command(
     wanted = UpSettings(
         data_dir=folder,
         port=port,
-        kubeconfig=kubeconfig_out.expanduser().absolute() if kubeconfig_out else folder / "kubeconfig",
+        kubeconfig=_kubeconfig_file(kubeconfig_out) if kubeconfig_out else folder / "kubeconfig",
         metric_resolution_s=resolution_ns / NANOSECONDS,
         autoscaler=None if without_autoscaler else autoscaler,
         record=recording.record_file(options, autoscaler),
@@ -111,6 +111,14 @@ def command(
     )
     run = _loop_runner()
     run(_up(wanted))
+
+
+def _kubeconfig_file(path: Path) -> Path:
+    """Where the kubeconfig goes. Raises UsageError where the folder does not exist: it is not ours to make."""
+    file = path.expanduser().absolute()
+    if not file.parent.is_dir():
+        raise UsageError(f"--kubeconfig-out: the folder {file.parent} does not exist")
+    return file
 
 
 def _serves_removed_apis(options: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 `podscaler.controller.archive` keeps them up to date, `load_history` looks into them from outside. There are 16 of them,
 `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and one,
-`podscaler-history`, with a heartbeat for each writer. Rules:
+`podscaler-history`, with a heartbeat for each writer and the controller's settings. Rules:
 
 1. Changes are merge patches of single entries: writers of different autoscalers never conflict, nothing is lost.
 2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed.
@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 NAMESPACE = "kube-system"
 MAPS = 16
 NAME = "podscaler-history"
+SETTINGS = "settings"
+"""The entry of NAME in which the controller publishes its settings; no writer has such a name."""
 LABEL = "podscaler.dev/history"
 FORMAT = "v1"
 TIMEOUT_S = 5.0
@@ -101,6 +103,8 @@ class HistoryMaps:
         """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""
         beats: dict[str, Beat] = {}
         for writer, text in (await self.read(NAME)).items():
+            if writer == SETTINGS:
+                continue
             try:
                 beats[writer] = history_record.decode_beat(text)
             except ValueError as error:

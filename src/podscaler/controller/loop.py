@@ -23,7 +23,7 @@ from typing import Any
 
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
-from podscaler.controller import following, gates, handover, standing, syncing
+from podscaler.controller import effective_settings, following, gates, handover, standing, syncing
 from podscaler.controller.autoscaler_kinds import HPA, object_key, of_key
 from podscaler.controller.followed_autoscalers import FollowedAutoscalers
 from podscaler.controller.following import Autoscaler, CachedPod
@@ -84,6 +84,7 @@ class Controller:
         rules = settings.decision.emulation
         self._settings = settings
         self._clock = clock
+        self._client = client
         others = None
         if settings.other_controller != standing.IGNORE and HPA in settings.kinds:
             others = OtherControllers(client, clock, own=settings.field_manager)
@@ -142,6 +143,7 @@ class Controller:
             self._background("the writer of events", self._around.recorder.run),
             self._background("the recording", self._around.recording.run),
             self._background("the archive of histories", self._around.archive.run),
+            self._background("the publication of settings", self._publish_settings),
         ]
         try:
             await bounded.first_of(self._wait_synced(), self._stopping.wait())
@@ -218,6 +220,13 @@ class Controller:
 
     def _pod_names(self, namespace: str, selector: Selector) -> Sequence[str]:
         return [pod.metadata.name for pod in self._pods.select(namespace, selector)]
+
+    async def _publish_settings(self) -> None:
+        """Say what settings decisions are made with, each time that this process begins to decide."""
+        while not self._settings.dry_run:
+            await self.parts.has_begun.wait()
+            self.parts.has_begun.clear()
+            await effective_settings.publish(self._client, self._settings, self._clock)
 
     async def _react(self) -> None:
         await self._reactor.run(_Chosen(self._autoscalers, self._is_mine), self._queue.add)

@@ -37,6 +37,9 @@ class Parts:
         queue: where turns wait.
         period_ns: the sync period.
         wait_listed: returns once everything is followed.
+
+    Attributes:
+        has_begun: set whenever there is something to do: at the start of a lone controller, and with every lease.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Parts:
         self._syncs: dict[Key, asyncio.Task[None]] = {}
         self._counted: set[Key] = set()
         self._last: Key | None = None
+        self.has_begun = asyncio.Event()
 
     def share_by(self, share: Share) -> None:
         """Have the work shared with other processes; call it before it begins."""
@@ -90,6 +94,8 @@ class Parts:
 
         Goes on after the one that was looked at last: where leases are lost again and again, all have their turn.
         """
+        if self._share is EVERYTHING:
+            self.has_begun.set()
         keys = sorted(key for key in self._memory.registered if part(key) and self.tenure(key) is not None)
         if self._last is not None:
             start = bisect_right(keys, self._last)
@@ -107,6 +113,7 @@ class Parts:
         self._around.archive.expect_changes()
         for key in filter(part, self._memory.registered):
             self.count(key)
+        self.has_begun.set()
         self.begin(part)
 
     async def lay_down(self, part: Part) -> None:

@@ -2,7 +2,8 @@
 
 Called by `podscaler lint`. The rules are listed in `podscaler.lint.rulebook`.
 
-Invariant: a finding is reported unless the annotation of an object that it is about names its rule.
+Invariant: a finding is reported unless the annotation of an object that it is about names its rule, or the API server
+refuses the very field that it is about.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from podscaler.lint.findings import Finding, Found, Rule
 from podscaler.lint.items import Item
 from podscaler.lint.lines import Lines
 from podscaler.lint.material import Cluster, Material
+from podscaler.lint.rules import validity
 
 
 def lint(items: Iterable[Item], cluster: Cluster | None = None, *, files_only: bool = False) -> list[Finding]:
@@ -35,12 +37,26 @@ def lint(items: Iterable[Item], cluster: Cluster | None = None, *, files_only: b
 def _all(rules: Sequence[Rule], material: Material) -> Iterator[tuple[Rule, Found]]:
     for rule in rules:
         for found in rule.check(material):
-            if not _is_ignored(rule, found):
+            if not _is_ignored(rule, found) and not _is_refused_already(rule, found):
                 yield rule, found
 
 
 def _is_ignored(rule: Rule, found: Found) -> bool:
     return any(rule.id in item.ignored for item in (found.item, found.other) if item)
+
+
+def _is_refused_already(rule: Rule, found: Found) -> bool:
+    """Whether the finding is about a field that the API server refuses: what follows from such a value is no news."""
+    if rule in (validity.REFUSED, validity.ZERO) or not found.field:
+        return False
+    return any(
+        fault.field and (_is_within(found.field, fault.field) or _is_within(fault.field, found.field))
+        for fault in found.item.faults
+    )
+
+
+def _is_within(field: str, parent: str) -> bool:
+    return field == parent or field.startswith((f"{parent}.", f"{parent}["))
 
 
 def _is_all_live(found: Found) -> bool:

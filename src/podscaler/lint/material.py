@@ -61,7 +61,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler of either kind that the API server would accept.
+    """An autoscaler of either kind that can be decoded; `item.faults` says what the API server would refuse in it.
 
     Attributes:
         item: the object.
@@ -137,7 +137,7 @@ class Material:
             self._by_kind[item.group, item.kind.lower()].append(item)
             self._by_place[item.group, item.kind.lower(), item.namespace].append(item)
         self.autoscalers: Sequence[Autoscaler] = tuple(
-            self._autoscaler(item) for item in self.items if is_autoscaler(item) and not item.faults
+            self._autoscaler(item) for item in self.items if is_autoscaler(item) and item.obj
         )
 
     def find(self, key: Key) -> Item | None:

@@ -71,4 +71,5 @@ RULES: tuple[Rule, ...] = (
     IGNORED,
     quotas.MAXIMUM,
     behavior.LONG,
+    metrics.UNMEASURED,
 )

@@ -39,6 +39,15 @@ def advice(decision: Decision) -> tuple[str, ...]:
         pytest.param(CPU, observed(DOWN), "the resource metrics API did not answer", id="no metrics-server"),
         pytest.param(pods_metric(), observed(DOWN), "the custom metrics API did not answer", id="no adapter"),
         pytest.param(QUEUE, observed(DOWN), "the external metrics API did not answer", id="no external adapter"),
+        pytest.param(
+            QUEUE,
+            observed(Failure("the server could not find the metric queue for namespace default")),
+            "the adapter answers, and knows no such metric: compare its name",
+            id="an unknown external metric",
+        ),
+        pytest.param(
+            QUEUE, observed(Failure("out of memory")), "the external metrics API answered with an error", id="an error"
+        ),
         pytest.param(CPU, observed(Failure("pods is forbidden: User")), "grant the controller's user", id="forbidden"),
         pytest.param(CPU, observed(PodSamples({}, is_empty=True)), "metrics-server has no samples", id="no samples"),
         pytest.param(CPU, observed(sampled(stranger=1), listed=[]), "no pod matches", id="no pods"),

@@ -30,6 +30,14 @@ def cpu(**target: Any) -> Object:
     }
 
 
+def resource(name: str) -> Object:
+    """A metric: half of the requests of that resource."""
+    return {
+        "type": "Resource",
+        "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": 50}},
+    }
+
+
 def memory() -> Object:
     """A metric: memory."""
     return {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": 1}}}

@@ -17,6 +17,7 @@ from lint_manifests import (
     hpa,
     memory,
     obj,
+    resource,
     short,
 )
 
@@ -181,6 +182,10 @@ FAILING: dict[str, tuple[list[Object], list[Short]]] = {
     "a window longer than load lasts": (
         [behavior("scaleUp", stabilizationWindowSeconds=901)],
         [("PSL024", HPA, "spec.behavior.scaleUp.stabilizationWindowSeconds")],
+    ),
+    "a resource that is not measured": (
+        [hpa(metrics=[resource("cpus")]), deployment()],
+        [("PSL025", HPA, "spec.metrics[0].resource.name")],
     ),
 }
 

@@ -9,14 +9,18 @@ Source: the error texts of spec/decision.md 2, 3, 6, 7.
 from podscaler.core.explanation.verdict import Ending, Verdict
 from podscaler.core.trace import Trace
 
-_METRICS_SERVER = (
-    "the resource metrics API did not answer: see `kubectl get apiservice v1beta1.metrics.k8s.io` and the pods of "
-    "metrics-server"
+_SEE = {
+    "resource": "see `kubectl get apiservice v1beta1.metrics.k8s.io` and the pods of metrics-server",
+    "custom": "see `kubectl get apiservices` and the adapter that serves it",
+    "external": "see `kubectl get apiservice v1beta1.external.metrics.k8s.io` and the adapter that serves it",
+}
+"""Where to look when one of the three metrics APIs fails."""
+_UNANSWERED = tuple(
+    (f"from {api} metrics API: the server is currently unable", f"the {api} metrics API did not answer: {see}")
+    for api, see in _SEE.items()
 )
-_ADAPTER = "the custom metrics API did not answer: see `kubectl get apiservices` and the adapter that serves it"
-_EXTERNAL_ADAPTER = (
-    "the external metrics API did not answer: see `kubectl get apiservice v1beta1.external.metrics.k8s.io` and the "
-    "adapter that serves it"
+_FAILED = tuple(
+    (f"from {api} metrics API: ", f"the {api} metrics API answered with an error: {see}") for api, see in _SEE.items()
 )
 
 _ADVICE: tuple[tuple[str, str], ...] = (
@@ -61,9 +65,22 @@ _ADVICE: tuple[tuple[str, str], ...] = (
     ("results when we asked for exactly one", "narrow the metric's selector down until one series is left"),
     ("is forbidden", "grant the controller's user what the error names, in a ClusterRole"),
     ("unable to map kind", "correct kind and apiVersion of the metric's describedObject"),
-    ("from resource metrics API: ", _METRICS_SERVER),
-    ("from custom metrics API: ", _ADAPTER),
-    ("from external metrics API: ", _EXTERNAL_ADAPTER),
+    (
+        "from custom metrics API: the server could not find the metric",
+        "the adapter answers, and knows no such metric of this object: compare both names with what "
+        "`kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2` lists",
+    ),
+    (
+        "from external metrics API: the server could not find the metric",
+        "the adapter answers, and knows no such metric: compare its name with what "
+        "`kubectl get --raw /apis/external.metrics.k8s.io/v1beta1` lists",
+    ),
+    (
+        "metrics API: the server could not find the requested resource",
+        "no server of this metrics API is registered, or it serves another version: see `kubectl get apiservices`",
+    ),
+    *_UNANSWERED,
+    *_FAILED,
     ("unexpected GroupVersion string", "correct spec.scaleTargetRef.apiVersion: it is `group/version`, as `apps/v1`"),
     ("no matches for kind", "correct kind and apiVersion of spec.scaleTargetRef, or install what serves that kind"),
     ("not found", "create the target, or correct spec.scaleTargetRef"),

@@ -1,9 +1,10 @@
-"""Metrics that mean something else than their author may think: PSL006 totals, PSL020 memory alone.
+"""Metrics that mean something else than their author may think: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
 Source: spec/decision.md 7: a Value is compared as it is and multiplies the current replicas, an AverageValue is divided
 by them first.
 """
 
+import difflib
 import re
 from collections.abc import Iterator
 
@@ -18,6 +19,9 @@ _OTHERS = """
 ratio percent pct percentage utilization usage seconds milliseconds ms latency duration time p50 p90 p95 p99 quantile
 avg average mean per age errors error oldest
 """
+MEASURED_RESOURCES = ("cpu", "memory")
+"""What metrics-server, and every other server of metrics.k8s.io that keeps to its documentation, reports."""
+_OTHER_NAMES = {"ram": "memory", "mem": "memory", "cores": "cpu", "processor": "cpu"}
 _RATE = re.compile(r"per_(second|minute)")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
@@ -64,6 +68,26 @@ def _memory_only(material: Material) -> Iterator[Found]:
             )
 
 
+def _unmeasured(material: Material) -> Iterator[Found]:
+    for autoscaler in material.autoscalers:
+        for metric in autoscaler.metrics:
+            if metric.resource and metric.resource not in MEASURED_RESOURCES:
+                yield Found(
+                    autoscaler.item,
+                    f"{metric.path}.name",
+                    f"the resource metrics API measures {' and '.join(MEASURED_RESOURCES)}, and no {metric.resource}: "
+                    "the metric fails at every sync",
+                    _measured_instead(metric.resource),
+                    other=autoscaler.target,
+                )
+
+
+def _measured_instead(resource: str) -> str:
+    known = {name: name for name in MEASURED_RESOURCES} | _OTHER_NAMES
+    close = difflib.get_close_matches(resource.lower(), known, n=1)
+    return f"write {known[close[0]]}" if close else "use a metric of type Pods, Object or External for anything else"
+
+
 TOTALS = Rule(
     "PSL006",
     "value-of-a-total",
@@ -72,3 +96,10 @@ TOTALS = Rule(
     _totals,
 )
 MEMORY = Rule("PSL020", "memory-only", Severity.INFO, "Memory is the only metric.", _memory_only)
+UNMEASURED = Rule(
+    "PSL025",
+    "unknown-resource",
+    Severity.ERROR,
+    "A resource metric names a resource that the resource metrics API does not measure.",
+    _unmeasured,
+)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from podscaler.lint import workloads
 from podscaler.lint.findings import Found, Rule, Severity
 from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.rules.metrics import MEASURED_RESOURCES
 from podscaler.lint.workloads import Container, Workload
 
 _POD_REQUESTS = "spec.template.spec.resources.requests"
@@ -17,7 +18,8 @@ def _missing_requests(material: Material) -> Iterator[Found]:
     for autoscaler in material.autoscalers:
         workload = workloads.target_of(autoscaler, material)
         for metric in autoscaler.metrics if workload else ():
-            if workload and metric.resource and metric.target.get("type") == "Utilization":
+            is_measured = metric.resource in MEASURED_RESOURCES
+            if workload and is_measured and metric.target.get("type") == "Utilization":
                 yield from _missing(autoscaler, metric, workload)
 
 

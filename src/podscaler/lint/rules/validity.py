@@ -3,8 +3,11 @@
 Source: spec/api.md 2.
 """
 
+import difflib
+import re
 from collections.abc import Iterator
 
+from podscaler.api import schema
 from podscaler.lint.findings import Found, Rule, Severity
 from podscaler.lint.items import Fault, Item
 from podscaler.lint.material import Material, is_autoscaler
@@ -17,7 +20,59 @@ def _refused(material: Material) -> Iterator[Found]:
         for fault in item.faults:
             if not _is_about_zero(item, fault):
                 message = f"{fault.field}: {fault.text}" if fault.field else fault.text
-                yield Found(item, fault.field, message, "write what the API server accepts")
+                yield Found(item, fault.field, message, _fix(item, fault))
+
+
+_UNKNOWN = re.compile(r'unknown field "(?P<path>[^"]+)"')
+_REPEATED = re.compile(r'duplicate field "(?P<path>[^"]+)"')
+_SUPPORTED = re.compile(r"^Unsupported value: .*: supported values: (?P<values>.+)$", re.DOTALL)
+_LIMIT = re.compile(r"must be (?P<how>greater than or equal to|greater than|less than or equal to) (?P<limit>[^ ,;]+)$")
+_LIMITED = {
+    "greater than or equal to": "{} or more",
+    "greater than": "more than {}",
+    "less than or equal to": "{} or less",
+}
+_NO_OBJECT = "write one Kubernetes object in each document, with apiVersion and kind"
+
+
+def _fix(item: Item, fault: Fault) -> str:
+    """What to write instead, as far as the words of the API server tell."""
+    if unknown := _UNKNOWN.search(fault.text):
+        return _fix_of_unknown(item, unknown["path"])
+    if repeated := _REPEATED.search(fault.text):
+        return f"write {repeated['path']} once"
+    if not fault.field:
+        return f"see `kubectl explain {item.kind.lower()}` for the fields and their types" if item.kind else _NO_OBJECT
+    if fault.text.startswith("Required value"):
+        return f"set {fault.field}"
+    if supported := _SUPPORTED.match(fault.text):
+        return f"set {fault.field} to one of {supported['values']}"
+    if limit := _LIMIT.search(fault.text):
+        return f"set {fault.field} to {_LIMITED[limit['how']].format(limit['limit'])}"
+    if fault.text.startswith("Forbidden"):
+        return f"remove {fault.field}"
+    return f"change {fault.field}; `kubectl explain {item.kind.lower()}.{_without_indexes(fault.field)}` describes it"
+
+
+def _without_indexes(path: str) -> str:
+    return re.sub(r"\[[^]]*\]", "", path)
+
+
+def _fix_of_unknown(item: Item, path: str) -> str:
+    """The name that was probably meant, else that the field goes."""
+    parent, _, name = path.rpartition(".")
+    close = difflib.get_close_matches(name, _fields(item, _without_indexes(parent)), n=1)
+    return f"write {close[0]} in place of {name}" if close else f"remove {path}"
+
+
+def _fields(item: Item, parent: str) -> list[str]:
+    """The names of the fields below a path of an object; none where its type is not known."""
+    name = schema.find_kind(item.api_version, item.kind)
+    for part in parent.split(".") if parent else ():
+        found = schema.find_field(name, part) if name else None
+        name = found.type if found and not found.is_scalar else None
+    message = schema.find_message(name) if name else None
+    return [each.name for each in message.json_fields()] if message else []
 
 
 def _without_waking_metric(material: Material) -> Iterator[Found]:

@@ -1,0 +1,153 @@
+"""The settings that the controller of a cluster works with, for those who explain its decisions from outside.
+
+Our controller publishes them when it starts to lead: the entry `settings` of the ConfigMap `podscaler-history`, which
+it may write already, unless it keeps histories in memory. The built-in controller's are read from the arguments of its
+pod, where a cluster shows that.
+
+Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podscaler import __version__
+from podscaler.clock import Clock
+from podscaler.controller import history_maps
+from podscaler.controller.history_maps import SETTINGS, HistoryMaps
+from podscaler.controller.settings import Settings
+from podscaler.core import settings as core_settings
+from podscaler.errors import StatusError
+from podscaler.kube import urls
+from podscaler.kube.client import Client
+from podscaler.kube.transport import TransportError
+
+log = logging.getLogger(__name__)
+
+BUILT_IN = "kube-controller-manager"
+BUILT_IN_NAMESPACE = "kube-system"
+ATTEMPTS = 5
+RETRY_DELAY_S = 2.0
+_FLAG_PREFIX = "horizontal-pod-autoscaler-"
+_GATES = "feature-gates"
+
+
+class _Published(msgspec.Struct):
+    version: str
+    emulate: str
+    flags: dict[str, Any]
+
+
+class _Container(msgspec.Struct):
+    command: list[str] = []
+    args: list[str] = []
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Pod(msgspec.Struct):
+    spec: _PodSpec
+
+
+class _Pods(msgspec.Struct):
+    items: list[_Pod] = []
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSettings:
+    """What decisions are made with.
+
+    Attributes:
+        decision: as the core takes it.
+        flags: by their names; those that nobody set may be missing.
+        origin: where they were read, for people.
+    """
+
+    decision: core_settings.Settings
+    flags: Mapping[str, Any]
+    origin: str
+
+
+async def publish(client: Client, settings: Settings, clock: Clock) -> None:
+    """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
+
+    A controller that keeps histories in memory writes nothing.
+
+    What is not allowed, or not possible, is no reason not to work: explanations state their assumption then.
+    """
+    if settings.history_namespace is None:
+        return
+    maps = HistoryMaps(client, settings.history_namespace)
+    body = msgspec.json.encode(_Published(__version__, settings.emulate, settings.flags)).decode()
+    for attempt in range(ATTEMPTS):
+        try:
+            await maps.change(history_maps.NAME, {SETTINGS: body})
+        except StatusError as error:
+            if error.code == 403 or attempt == ATTEMPTS - 1:
+                log.info("the settings are not published, so that explanations assume them: %s", error)
+                return
+            await clock.sleep(RETRY_DELAY_S * 2**attempt)
+        else:
+            return
+
+
+async def find_published(client: Client, namespace: str = history_maps.NAMESPACE) -> EffectiveSettings | None:
+    """The settings that our controller published; None where there are none, or none that can be read.
+
+    Raises TransportError where the API server cannot be reached.
+    """
+    try:
+        text = (await HistoryMaps(client, namespace).read(history_maps.NAME)).get(SETTINGS)
+        if text is None:
+            return None
+        found = msgspec.json.decode(text, type=_Published)
+        decision = core_settings.from_flags(found.flags, found.emulate)
+    except TransportError:
+        raise
+    except (StatusError, ValueError) as error:
+        log.info("the settings of the controller cannot be read: %s", error)
+        return None
+    return EffectiveSettings(
+        decision, found.flags, f"podscaler {found.version} (ConfigMap {namespace}/{history_maps.NAME})"
+    )
+
+
+async def find_built_in(client: Client) -> EffectiveSettings | None:
+    """The settings of kube-controller-manager, from the arguments of its pod; None where they are not visible.
+
+    Raises TransportError where the API server cannot be reached.
+    """
+    path = "/api/v1" + urls.path("namespaces", BUILT_IN_NAMESPACE, "pods")
+    try:
+        body = await client.get(
+            path, subject="pods", query=[("labelSelector", f"component={BUILT_IN}"), ("limit", "1")]
+        )
+        pods = msgspec.json.decode(body, type=_Pods).items
+        words = [word for pod in pods for each in pod.spec.containers for word in (*each.command, *each.args)]
+        if not words:
+            return None
+        flags = dict(_flags(words))
+        decision = core_settings.from_flags(flags)
+    except TransportError:
+        raise
+    except (StatusError, ValueError) as error:
+        log.info("the arguments of %s cannot be read: %s", BUILT_IN, error)
+        return None
+    return EffectiveSettings(decision, flags, f"the arguments of the pod of {BUILT_IN}")
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The flags that concern autoscalers, of `--name=value` and `--name value`."""
+    for index, word in enumerate(words):
+        name, separator, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not (name.startswith(_FLAG_PREFIX) or name == _GATES):
+            continue
+        if separator:
+            yield name, value
+        elif index + 1 < len(words):
+            yield name, words[index + 1]
