@@ -22,14 +22,14 @@ from podscaler.cli.explain_autoscalers import Autoscalers
 from podscaler.cli.explain_care import Care
 from podscaler.cli.explain_request import Answer, Facts, Request, SettingsOrigin
 from podscaler.clock import Clock
-from podscaler.controller import effective_settings, following, handover, history_maps
+from podscaler.controller import effective_settings, following, handover, history_maps, installation
 from podscaler.controller.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.leading import holding, lease
 from podscaler.controller.leading.lease import Lease
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer
-from podscaler.controller.other_controllers import OUR_MANAGER, StatusWrite
+from podscaler.controller.other_controllers import StatusWrite
 from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.core import decide, what_if
@@ -201,9 +201,9 @@ class SettingsFinder:
         if self._controller.is_given:
             return SettingsOrigin(assumed, "the flags of this command")
         writer = write.manager if write else ""
-        if writer in ("", OUR_MANAGER):
+        if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.history_namespace or history_maps.NAMESPACE
-            found = await self._once(OUR_MANAGER, lambda: effective_settings.find_published(self._client, namespace))
+            found = await self._once(installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace))
         elif writer == BUILT_IN:
             found = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
         else:

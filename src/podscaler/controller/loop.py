@@ -226,6 +226,8 @@ class Controller:
         while not self._settings.dry_run:
             await self.parts.has_begun.wait()
             self.parts.has_begun.clear()
+            while self._standing.leaves_all_alone:
+                await self._clock.sleep(RESTART_DELAY_S)
             await effective_settings.publish(self._client, self._settings, self._clock)
 
     async def _react(self) -> None:
