@@ -95,7 +95,7 @@ class Stage:
             threads=threads,
             background=Background(),
             book=LogBook(threads, clock, max_bytes=1 << 20),
-            sweeper=Sweeper(threads),
+            sweeper=Sweeper(threads, clock),
             paths=Paths(folder),
             capabilities=Capabilities(user=501, may_change_user=False, may_bind_low_ports=False),
             resolve_image=lambda image: WEB if image == "web" else None,

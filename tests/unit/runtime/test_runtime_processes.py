@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,13 +17,10 @@ from podscaler.controlplane.runtime import (
     exec_process,
     identity,
     launch_plan,
-    leftovers,
-    process_records,
     processes,
 )
 from podscaler.controlplane.runtime.handlers import Outcome
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch, Mount
-from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
 from podscaler.controlplane.runtime.threads import Threads
 
@@ -314,62 +310,6 @@ async def test_another_user(threads: Threads, tmp_path: Path, mounts: bool) -> N
     )
     code, output = await run(launch_plan.process_spec(wanted), threads)
     assert (code, output.split()) == (0, ["4321", "4322", "4322", "4323"])
-
-
-def test_a_pid_alone_proves_nothing() -> None:
-    """The mark of a process is stable while it lives and differs between processes; a dead one has none."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    mine, its = identity.start_mark(os.getpid()), identity.start_mark(process.pid)
-    assert its is not None
-    assert (its == identity.start_mark(process.pid), its == mine) == (True, False)
-    process.kill()
-    process.communicate()
-    assert identity.start_mark(process.pid) is None
-
-
-def escaped(mark: str, value: str) -> int:
-    """A process that left its session, marked in its environment."""
-    command = f"setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo {mark}"
-    subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
-    deadline_s = time.monotonic() + WITHIN_S
-    while True:
-        found = [pid for pid in identity.marked_processes(mark, frozenset((value,))) if os.getsid(pid) == pid]
-        if found or time.monotonic() > deadline_s:
-            (pid,) = found
-            return pid
-        time.sleep(0.01)
-
-
-async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
-    """A process with a session of its own is found by its mark; that of another container is not touched."""
-    mine, others = (escaped(identity.CONTAINER_VARIABLE, value) for value in ("mine-1", "others-1"))
-    await Sweeper(threads).sweep("mine-1")
-    try:
-        assert await gone(mine)
-        assert identity.start_mark(others) is not None
-    finally:
-        os.kill(others, signal.SIGKILL)
-
-
-async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
-    """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
-    noted, innocent = (
-        subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
-    )
-    marked = escaped(identity.INSTANCE_VARIABLE, "instance-1")
-    process_records.write(tmp_path, "c1", noted.pid)
-    (tmp_path / "c2").write_text(f'{{"pid": {innocent.pid}, "startMark": "another time"}}')
-    (tmp_path / "c3").write_text("cut by a cra")
-    reaped = asyncio.create_task(threads.run(noted.wait))
-    try:
-        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, "instance-1") == 2
-        assert await reaped == -signal.SIGKILL
-        assert await gone(marked)
-        assert innocent.poll() is None
-        assert list(tmp_path.iterdir()) == []
-    finally:
-        innocent.kill()
-        innocent.wait()
 
 
 def test_a_capability_is_found_out() -> None:

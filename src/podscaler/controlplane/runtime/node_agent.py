@@ -212,7 +212,7 @@ class NodeAgent:
             threads=self._threads,
             background=self._background,
             book=self._book,
-            sweeper=Sweeper(self._threads),
+            sweeper=Sweeper(self._threads, self._clock),
             paths=self._paths,
             capabilities=found.capabilities,
             resolve_image=self._resolve_image,
