@@ -124,7 +124,7 @@ class NodeAgent:
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
-        self.connections: PodConnections = NodeConnections(self._find_run, self._has_processes)
+        self.connections: PodConnections = NodeConnections(self._find_run, self._has_processes, addresses)
         self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths, clock)
 
     @property
