@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,54 @@ async def test_a_command_beside_a_container_with_mounts(threads: Threads, tmp_pa
     finally:
         process.signal_group(signal.SIGKILL)
         await process.exited
+
+
+@needs_mounts
+async def test_a_sub_path_is_looked_up_once(threads: Threads, tmp_path: Path) -> None:
+    """The launcher mounts what is in the volume; a link that was put there meanwhile leads nowhere."""
+    volume = tmp_path / "volume"
+    (volume / "sub").mkdir(parents=True)
+    (volume / "sub" / "x").write_text("inside\n")
+    wanted = launch("cat /new-at-root/x", Mount(str(volume), "/new-at-root", True, "sub"), tmp_path=tmp_path)
+    assert await run(launch_plan.process_spec(wanted), threads) == (0, "inside\n")
+    (volume / "sub").rename(volume / "former")
+    (volume / "sub").symlink_to("/etc")
+    with pytest.raises(StartFailure, match='the subPath "sub" cannot be opened within its volume'):
+        await run(launch_plan.process_spec(wanted), threads)
+
+
+@needs_mounts
+async def test_a_target_in_a_volume_stays_there(threads: Threads, tmp_path: Path) -> None:
+    """A link of a volume that leads elsewhere does not make the launcher create anything there."""
+    outer, inner, outside = (tmp_path / name for name in ("outer", "inner", "outside"))
+    for folder in (outer, inner, outside):
+        folder.mkdir()
+    (outer / "link").symlink_to(outside)
+    wanted = launch(
+        "ls /new-at-root",
+        Mount(str(outer), "/new-at-root", False),
+        Mount(str(inner), "/new-at-root/link/deep", False),
+        tmp_path=tmp_path,
+    )
+    await run(launch_plan.process_spec(wanted), threads)
+    assert list(outside.iterdir()) == []
+
+
+@needs_mounts
+async def test_the_environment_is_for_the_program_alone(threads: Threads, tmp_path: Path) -> None:
+    """The launcher, which has the rights of `up`, is not started with it; the program gets it to the byte."""
+    (tmp_path / "v").mkdir()
+    env = ENV | {"LD_PRELOAD": "/no-such.so", "PYTHONPATH": "/tmp", "BYTES": "\udcff", "PODSCALER_INSTANCE": "i"}
+    mount = Mount(str(tmp_path / "v"), "/new-at-root", False)
+    wanted = replace(launch('echo "$BYTES $PYTHONPATH" | od -An -c', mount, tmp_path=tmp_path), env=env)
+    spec = launch_plan.process_spec(wanted)
+    assert (spec.env, "no-such" in " ".join(spec.argv)) == ({"PATH": "/usr/bin:/bin", "PODSCALER_INSTANCE": "i"}, False)
+    reader, writer = os.pipe()
+    process = await processes.start(spec, threads, stdout=writer, stderr=subprocess.DEVNULL)
+    os.close(writer)
+    assert await process.exited == 0
+    assert os.read(reader, 1000).split() == [b"377", *b"/ t m p".split(), b"\\n"]
+    os.close(reader)
 
 
 @needs_mounts
