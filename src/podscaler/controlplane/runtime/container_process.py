@@ -127,16 +127,20 @@ def _terminal(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends
 
 
 def _pipes(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends, Descriptors]:
-    (out_reader, out_writer), (err_reader, err_writer) = os.pipe(), os.pipe()
-    for descriptor in (out_writer, err_writer):
-        _noted(descriptor, theirs)
-    ends = _Ends({"stdout": _noted(out_reader, undo), "stderr": _noted(err_reader, undo)})
+    outputs: dict[Stream, int] = {}
+    given: list[int] = []
+    names: tuple[Stream, Stream] = ("stdout", "stderr")
+    for name in names:
+        reader, writer = os.pipe()
+        outputs[name] = _noted(reader, undo)
+        given.append(_noted(writer, theirs))
+    ends = _Ends(outputs)
     stdin = subprocess.DEVNULL
     if launch.stdin:
         reader, writer = os.pipe()
         stdin = _noted(reader, theirs)
         ends.stdin = _noted(writer, undo)
-    return ends, Descriptors(stdin, out_writer, err_writer)
+    return ends, Descriptors(stdin, *given)
 
 
 def _noted(descriptor: int, owner: ExitStack) -> int:
