@@ -228,6 +228,9 @@ class ContainerRun:
         if not result.outcome.ok:
             text = f"{spec.kind.capitalize()} probe failed: {result.outcome.text}"
             self._listener.container_event(self.name, ("Warning", "Unhealthy", text))
+        elif result.outcome.warning:
+            text = f"{spec.kind.capitalize()} probe warning: {result.outcome.warning}"
+            self._listener.container_event(self.name, ("Warning", "ProbeWarning", text))
         if not result.changed:
             return
         if spec.kind == "readiness":
@@ -253,7 +256,7 @@ class ContainerRun:
         if (sleep := hook.get("sleep")) is not None:
             await self._host.clock.sleep(sleep.get("seconds") or 0)
             return Outcome(True)
-        return await self._host.check(hook, self._target(), timeout_s=timeout_s)
+        return await self._host.check(hook, self._target(), timeout_s=timeout_s, purpose="lifecycle")
 
     def _target(self) -> Target:
         return Target(self._place_ip, container_ports.named_ports(self._spec), self.port_map, self.execute)

@@ -18,7 +18,6 @@ from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
 from podscaler.controlplane.runtime import (
     binding,
     container_process,
-    handlers,
     images,
     simulated_pod,
     startup,
@@ -28,6 +27,7 @@ from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.binding import Binder
 from podscaler.controlplane.runtime.container_run import ContainerRun
+from podscaler.controlplane.runtime.handlers import Checks
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.leftovers import Sweeper
@@ -118,6 +118,7 @@ class NodeAgent:
         self._paths = Paths(settings.data_dir)
         self._book = LogBook(self._threads, clock, max_bytes=settings.log_max_bytes)
         self._background = Background()
+        self._checks = Checks()
         self._workers: dict[str, tuple[Object, Worker]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._host: Host | None = None
@@ -176,6 +177,7 @@ class NodeAgent:
         for recorder in self._recorders:
             await recorder.flush()
         await self._background.cancel_all()
+        await self._checks.close()
         self._threads.close()
 
     # --- the beginning --------------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ class NodeAgent:
             capabilities=found.capabilities,
             resolve_image=self._resolve_image,
             start_process=container_process.start,
-            check=handlers.check,
+            check=self._checks.check,
             instance=found.instance,
             node_name=found.node_name,
             allocatable=found.capacity,

@@ -300,9 +300,9 @@ class PodWorker:
             raise
         except OSError as error:
             message = f"{error.filename or 'volume'}: {error.strerror or error}"
-            fault = ConfigFault(message, reason=volume_files.MOUNT_REASON)
-            self._note_mount_fault(task, fault)
-            raise fault from error
+            disk_fault = ConfigFault(message, reason=volume_files.MOUNT_REASON)
+            self._note_mount_fault(task, disk_fault)
+            raise disk_fault from error
         finally:
             if self._sources is task and task.done() and (task.cancelled() or task.exception() is not None):
                 self._sources = None
