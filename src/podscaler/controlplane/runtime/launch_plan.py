@@ -1,5 +1,5 @@
-"""How the program of a container is started: directly, or by the launcher where it needs mounts,
-a cgroup or a terminal.
+"""How the program of a container is started: directly, or by the launcher where it needs mounts, a cgroup, a limit or
+a terminal.
 
 `launch` makes a `Launch` from a pod; `container_run` starts it and runs further commands beside it (exec probes and
 hooks). Pure.
@@ -56,6 +56,7 @@ class Launch:
         cgroup: the folder of the cgroup to join, empty for none.
         tty: whether its standard streams are a terminal.
         stdin: whether it has an input that clients can attach to.
+        max_processes: how many processes its user may have (RLIMIT_NPROC), None for as many as `up` may.
     """
 
     argv: tuple[str, ...]
@@ -67,11 +68,17 @@ class Launch:
     cgroup: str = ""
     tty: bool = False
     stdin: bool = False
+    max_processes: int | None = None
+
+    @property
+    def needs_launcher(self) -> bool:
+        """Whether its processes cannot be started directly."""
+        return bool(self.mounts or self.cgroup or self.max_processes is not None)
 
 
 def process_spec(launch: Launch) -> ProcessSpec:
     """What to start for the container itself."""
-    if launch.mounts or launch.cgroup or launch.tty:
+    if launch.needs_launcher or launch.tty:
         mounts = [asdict(mount) for mount in launch.mounts]
         return _by_launcher(launch, launch.argv, mounts=mounts, scratch=launch.scratch, tty=launch.tty)
     return _directly(launch, launch.argv)
@@ -79,7 +86,7 @@ def process_spec(launch: Launch) -> ProcessSpec:
 
 def exec_spec(launch: Launch, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """What to start for a command in the container that runs as `pid`, `tty`: with a terminal as its streams."""
-    if launch.mounts or launch.cgroup or tty:
+    if launch.needs_launcher or tty:
         return _by_launcher(launch, argv, enter=pid if launch.mounts else 0, tty=tty)
     return _directly(launch, argv)
 
@@ -107,6 +114,7 @@ def _by_launcher(launch: Launch, argv: tuple[str, ...], **more: Any) -> ProcessS
         "group": ids.group if ids else None,
         "groups": ids.groups if ids else (),
         "cgroup": launch.cgroup,
+        "max_processes": launch.max_processes,
         "mounts": [],
         "scratch": "",
         "enter": 0,

@@ -9,6 +9,7 @@ PLAN is the descriptor of a file with JSON:
     argv, cwd, env     what to become, where, and with which environment
     user, group, groups  ids to change to, or null
     cgroup             a cgroup's folder to join, or ""
+    max_processes      RLIMIT_NPROC to set, or null
     mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
     scratch            an empty folder for a root of its own, needed where a target is missing in `/`
     tty                whether standard input is a terminal that is to be the controlling one
@@ -31,6 +32,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import stat
 import sys
@@ -250,6 +252,13 @@ def enter_namespaces(pid: int) -> None:
     os.chroot(".")
 
 
+def limit_processes(limit: int) -> None:
+    """Let this user have at most so many processes, as far as this process and its children are concerned."""
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+
 def become(plan: Mapping[str, Any]) -> None:
     """Change the folder and the user and become the program. Raises Fault.
 
@@ -284,6 +293,8 @@ def carry_out(plan: Mapping[str, Any]) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if plan["cgroup"]:
         write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
+    if plan["max_processes"] is not None:
+        limit_processes(plan["max_processes"])
     if plan["enter"]:
         enter_namespaces(plan["enter"])
     elif plan["mounts"]:

@@ -17,8 +17,11 @@ from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
 from podscaler.controlplane.runtime import (
     binding,
+    cgroups,
     container_process,
     images,
+    node,
+    process_limits,
     simulated_pod,
     startup,
     token_renewal,
@@ -47,6 +50,10 @@ from podscaler.errors import StatusError
 
 RETRY_S: Final = 1.0
 STOP_SLACK_S: Final = 10.0
+ROOT_WARNING: Final = (
+    "`podscaler up` runs as root: pods without runAsUser run as root of this machine, and whoever may create pods can "
+    "read and change everything on it (SECURITY.md). An ordinary user is enough for most work"
+)
 _ENDED = ("Succeeded", "Failed")
 
 _log = logging.getLogger(__name__)
@@ -186,6 +193,8 @@ class NodeAgent:
         found = await self._threads.run(startup.look_around, self._paths, self._settings)
         if found.killed:
             _log.warning("%d processes that an earlier run had left behind were ended", found.killed)
+        if found.capabilities.user == process_limits.ROOT:
+            _log.warning(ROOT_WARNING)
         machine = Machine(
             name=found.node_name,
             address=self._addresses.node_address,
@@ -195,8 +204,10 @@ class NodeAgent:
             faults={
                 "PrivateMounts": found.capabilities.mount_fault,
                 "ResourceLimitsEnforced": found.cgroups if isinstance(found.cgroups, str) else "",
+                node.PROCESS_LIMITS: found.capabilities.processes.fault(cgroups.pids_fault(found.cgroups)),
                 "PodAddresses": _address_fault(self._addresses),
             },
+            processes=found.capabilities.processes,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
         await node_object.register()
