@@ -81,10 +81,10 @@ def _hint(number: int) -> str:
     return " (this machine does not allow private mounts)" if number in (errno.EPERM, errno.ENOSYS) else ""
 
 
-def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """mount(2). Raises Fault."""
-    names = [name.encode() or None for name in (source, target, kind)]
-    checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {target}")
+def mount(source: str, target: str, kind: str, flags: int, options: str = "", *, shown: str = "") -> None:
+    """mount(2); `shown` is the target as messages name it. Raises Fault."""
+    names = [os.fsencode(name) or None for name in (source, target, kind)]
+    checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {shown or target}")
 
 
 def make_namespace() -> None:
@@ -125,12 +125,12 @@ class Tree:
         opened = _opened(source, sub_path)
         place = self._place(target, is_folder=stat.S_ISDIR(os.fstat(opened).st_mode))
         covered = self._open(place)
-        mount(_path_of(opened), _path_of(covered), "", MS_BIND | MS_REC)
+        mount(_path_of(opened), _path_of(covered), "", MS_BIND | MS_REC, shown=target)
         if read_only:
             mounted = self._open(place)
             kept = os.statvfs(mounted).f_flag
             flags = kept & KEPT_FLAGS | (MS_RELATIME if kept & ST_RELATIME else 0)
-            mount("", _path_of(mounted), "", MS_REMOUNT | MS_BIND | MS_RDONLY | flags)
+            mount("", _path_of(mounted), "", MS_REMOUNT | MS_BIND | MS_RDONLY | flags, shown=target)
             os.close(mounted)
         os.close(covered)
         os.close(opened)
@@ -187,6 +187,16 @@ class Tree:
             os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder))
         os.close(folder)
 
+    def _covered_by_memory(self, folder: str, mode: int) -> int:
+        """A descriptor of an empty tmpfs that is mounted on `folder`."""
+        covered = self._open(folder)
+        mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown=folder)
+        mounted = self._open(folder)
+        if os.fstat(mounted).st_dev == os.fstat(covered).st_dev:
+            raise Fault(f"mounting {folder}: it was moved meanwhile")
+        os.close(covered)
+        return mounted
+
     def _is_ours(self, folder: str) -> bool:
         return folder in self._own or any(folder == v or folder.startswith(v + "/") for v in self._volumes)
 
@@ -196,12 +206,13 @@ class Tree:
         if len(names) > MIRRORED_ENTRIES:
             raise Fault(f"there is no room for a mount in {folder}: it has {len(names)} entries")
         old = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-        mode = stat.S_IMODE(os.stat(folder).st_mode)
+        mode = stat.S_IMODE(os.fstat(old).st_mode)
         copy = self._scratch if folder == "/" else folder
-        mount("tmpfs", copy, "tmpfs", MS_NOSUID, f"mode={mode:o}")
+        new = self._covered_by_memory(copy, mode)
         for name in names:
-            _mount_again(f"/proc/self/fd/{old}/{name}", os.path.join(copy, name))
+            _mount_again(old, new, name)
         os.close(old)
+        os.close(new)
         self._own.add(copy)
         if folder == "/":
             self._root = copy
@@ -224,19 +235,20 @@ def _path_of(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-def _mount_again(source: str, target: str) -> None:
+def _mount_again(old: int, new: int, name: str) -> None:
+    """Give the folder `new` the entry `name` of the folder `old`."""
     try:
-        mode = os.lstat(source).st_mode
+        mode = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            os.symlink(os.readlink(source), target)
+            os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
             return
         if stat.S_ISDIR(mode):
-            os.mkdir(target)
+            os.mkdir(name, dir_fd=new)
         else:
-            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=new))
     except FileNotFoundError:
         return  # it went away since the folder was listed
-    mount(source, target, "", MS_BIND | MS_REC)
+    mount(f"{_path_of(old)}/{name}", f"{_path_of(new)}/{name}", "", MS_BIND | MS_REC, shown=name)
 
 
 def enter_namespaces(pid: int) -> None:
