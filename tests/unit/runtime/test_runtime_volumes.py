@@ -1,6 +1,7 @@
 """Volumes: what is written to disk for a pod, and what each container mounts of it."""
 
 import base64
+import os
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -140,6 +141,10 @@ async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: 
         ),
         ({"projected": {"sources": [{"serviceAccountToken": {}}]}}, "this node cannot project serviceAccountToken"),
         ({"hostPath": {"path": "/does/not/exist"}}, "hostPath /does/not/exist does not exist"),
+        (
+            {"hostPath": {"path": "/a\0b", "type": "DirectoryOrCreate"}},
+            "hostPath holds a NUL byte, which no path can have",
+        ),
     ],
 )
 async def test_volumes_that_cannot_be_made(
@@ -149,6 +154,17 @@ async def test_volumes_that_cannot_be_made(
     with pytest.raises(ConfigFault) as caught:
         await prepared(tmp_path, threads, {"name": "v", **volume})
     assert (caught.value.reason, caught.value.message) == ("ContainerCreating", message)
+
+
+async def test_a_pipe_of_the_machine_is_not_opened(tmp_path: Path, threads: Threads) -> None:
+    """FileOrCreate makes a file, keeps what is there, and does not wait for the reader of a named pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    source = {"path": str(tmp_path / "pipe"), "type": "FileOrCreate"}
+    with pytest.raises(ConfigFault, match="pipe is not a file"):
+        await prepared(tmp_path, threads, {"name": "v", "hostPath": source})
+    made = {"path": str(tmp_path / "new"), "type": "FileOrCreate"}
+    found = await prepared(tmp_path, threads, {"name": "v", "hostPath": made})
+    assert (found, (tmp_path / "new").read_bytes()) == ({"v": str(tmp_path / "new")}, b"")
 
 
 def test_mounts_of_a_container(tmp_path: Path) -> None:

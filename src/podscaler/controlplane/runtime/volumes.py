@@ -56,18 +56,21 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _host_path(source: Mapping[str, Any]) -> str:
     path, kind = source["path"], source.get("type") or ""
+    if "\0" in path:
+        raise ConfigFault("hostPath holds a NUL byte, which no path can have", reason=volume_files.MOUNT_REASON)
     if kind == "DirectoryOrCreate":
         os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
     elif kind == "FileOrCreate":
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+        if not os.path.exists(path):  # what is there is not opened: that of a pipe would wait for its reader
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     elif kind not in ("", "Directory", "File"):
         raise ConfigFault(f"hostPath type {kind} is not supported", reason=volume_files.MOUNT_REASON)
     if not os.path.exists(path):
         raise ConfigFault(f"hostPath {path} does not exist", reason=volume_files.MOUNT_REASON)
-    if (kind == "Directory" and not os.path.isdir(path)) or (kind == "File" and not os.path.isfile(path)):
-        raise ConfigFault(
-            f"hostPath type check failed: {path} is not a {kind.lower()}", reason=volume_files.MOUNT_REASON
-        )
+    expected = kind.removesuffix("OrCreate")
+    if (expected == "Directory" and not os.path.isdir(path)) or (expected == "File" and not os.path.isfile(path)):
+        message = f"hostPath type check failed: {path} is not a {expected.lower()}"
+        raise ConfigFault(message, reason=volume_files.MOUNT_REASON)
     return str(path)
 
 
