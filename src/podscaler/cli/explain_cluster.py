@@ -203,7 +203,9 @@ class SettingsFinder:
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.history_namespace or history_maps.NAMESPACE
-            found = await self._once(installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace))
+            found = await self._once(
+                installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace)
+            )
         elif writer == BUILT_IN:
             found = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
         else:

@@ -6,9 +6,10 @@ on Services (`services`); both, and the variables that containers get, look port
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-ANNOTATION = "podscaler.dev/port-map"
+ANNOTATION: Final = "podscaler.dev/port-map"
+PORT_MAX: Final = 65_535
 
 
 def of(obj: Mapping[str, Any]) -> dict[int, int]:
@@ -16,9 +17,10 @@ def of(obj: Mapping[str, Any]) -> dict[int, int]:
     text = (obj["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
         noted = json.loads(text) if text else {}
-        return {int(number): int(real) for number, real in noted.items()}
+        moved = {int(number): int(real) for number, real in noted.items()}
     except (ValueError, TypeError, AttributeError):
         return {}
+    return {number: real for number, real in moved.items() if 0 < real <= PORT_MAX}
 
 
 def text(moved: Mapping[int, int]) -> str:

@@ -18,7 +18,7 @@ from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.container_process import ContainerProcess
-from podscaler.controlplane.runtime.handlers import Outcome, Target
+from podscaler.controlplane.runtime.handlers import Outcome, Purpose, Target
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Launch
@@ -95,7 +95,7 @@ class Stage:
             threads=threads,
             background=Background(),
             book=LogBook(threads, clock, max_bytes=1 << 20),
-            sweeper=Sweeper(threads),
+            sweeper=Sweeper(threads, clock),
             paths=Paths(folder),
             capabilities=Capabilities(user=501, may_change_user=False, may_bind_low_ports=False),
             resolve_image=lambda image: WEB if image == "web" else None,
@@ -138,7 +138,9 @@ class Stage:
         host.background.start(settle(), f"played container {name}")
         return started
 
-    async def _check(self, handler: Mapping[str, Any], target: Target, *, timeout_s: float) -> Outcome:
+    async def _check(
+        self, handler: Mapping[str, Any], target: Target, *, timeout_s: float, purpose: Purpose = "probe"
+    ) -> Outcome:
         """Hooks and probes are named by their command's first word; without an answer they succeed."""
         name = handler["exec"]["command"][0]
         self.checks.append((name, self.clock.monotonic_s()))

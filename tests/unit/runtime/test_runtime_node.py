@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from patience import WITHIN_S
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.runtime import node, startup
+from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.binding import Binder
+from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.node import Machine, NodeObject
+from podscaler.controlplane.runtime.node_agent import NodeAgent
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
+from podscaler.controlplane.runtime.startup import Findings
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import Stage
 from podscaler.testing.registry import OpenRegistry
@@ -226,3 +231,26 @@ async def test_a_simulated_pod_goes_at_once(opened: OpenRegistry, clock: Virtual
     worker.forget()
     await task
     assert stage.host.addresses.allocate_pod("next", preferred="127.7.1.1") == "127.7.1.1"
+
+
+@pytest.mark.parametrize(("user", "lines"), [(0, 1), (501, 0)])
+async def test_up_as_root_is_warned_of(
+    opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture, user: int, lines: int
+) -> None:
+    """One line of the log says what pods can do to the machine of a root `up`."""
+    found = Findings("i", "vm", 0, Capabilities(user, user == 0, False), "no cgroups", {}, INFO)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(startup, "look_around", lambda *_: found)
+        patch.setattr(startup, "remove_strangers", lambda *_: None)
+        agent = NodeAgent(opened.registry, RuntimeSettings(tmp_path), clock, addresses=AddressBlock(7))
+        running = asyncio.create_task(agent.run())
+        async with asyncio.timeout(WITHIN_S):
+            while not agent.node_name:  # noqa: ASYNC110  the agent's thread is real
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await agent.stop()
+    said = [record.getMessage() for record in caplog.records if "runs as root" in record.getMessage()]
+    assert len(said) == lines
+    conditions = {c["type"]: c for c in opened.registry.get("nodes", "", "vm")["status"]["conditions"]}
+    assert conditions["ProcessLimitsEnforced"]["status"] == "False"

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from podscaler.controlplane.runtime import volume_files
 
 Make = Callable[..., dict[str, Any]]
 
@@ -426,3 +429,30 @@ async def test_what_the_machine_lacks_is_one_line_in_the_log(
     [record] = [r for r in caplog.records if "could not be started" in r.getMessage()]
     assert "Too many open files" in record.getMessage()
     assert not record.exc_info
+
+
+async def test_a_full_disk_passes(played: Any, container: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A volume that cannot be written is tried again after 1, 3, 7 s, with FailedMount once for all containers."""
+    tries: list[float] = []
+    write = volume_files.write
+
+    def failing(folder: Path, file: Any, *, group: int | None) -> None:
+        tries.append(played.clock.monotonic_s())
+        if len(tries) < 3:
+            raise OSError(28, "No space left on device", "/volume/a")
+        write(folder, file, group=group)
+
+    monkeypatch.setattr(volume_files, "write", failing)
+    metadata = {"name": "cm", "namespace": "default"}
+    await played.registry.create("configmaps", {"metadata": metadata, "data": {"a": "1"}})
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    await played.begin(
+        containers=[container("c", volumeMounts=mounts), container("d", volumeMounts=mounts)],
+        volumes=[{"name": "v", "configMap": {"name": "cm"}}],
+    )
+    waiting = played.container()["state"]["waiting"]
+    assert waiting == {"reason": "ContainerCreating", "message": "/volume/a: No space left on device"}
+    await played.clock.advance(3)
+    assert (tries, played.state("c"), played.state("d")) == ([0, 1, 3], "running", "running")
+    message = "MountVolume.SetUp failed: /volume/a: No space left on device"
+    assert (await played.events())[0] == ("FailedMount", message)

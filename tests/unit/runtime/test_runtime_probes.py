@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.runtime import handlers, probe_loop
-from podscaler.controlplane.runtime.handlers import Outcome, Target
+from podscaler.controlplane.runtime import http_check, probe_loop
+from podscaler.controlplane.runtime.handlers import Checks, Outcome, Purpose, Target
 from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally, probe_spec
 from podscaler.testing import VirtualClock
 
@@ -78,6 +78,8 @@ async def no_command(argv: tuple[str, ...], timeout_s: float) -> Outcome:
     return Outcome(False, f"{argv} {timeout_s}")
 
 
+REDIRECTED = Outcome(True, warning="Probe terminated redirects, Response body: ")
+
 Answer = Callable[[bytes], Awaitable[bytes | None]]
 
 
@@ -123,8 +125,16 @@ def says(text: str) -> Answer:
     return answer
 
 
+async def check(handler: dict[str, Any], at: Target, *, timeout_s: float, purpose: Purpose = "probe") -> Outcome:
+    checks = Checks()
+    try:
+        return await checks.check(handler, at, timeout_s=timeout_s, purpose=purpose)
+    finally:
+        await checks.close()
+
+
 async def get(port: int, *, at: Target | None = None, **action: Any) -> Outcome:
-    return await handlers.check({"httpGet": {"port": port, **action}}, at or target(port), timeout_s=WITHIN_S)
+    return await check({"httpGet": {"port": port, **action}}, at or target(port), timeout_s=WITHIN_S)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +142,14 @@ async def get(port: int, *, at: Target | None = None, **action: Any) -> Outcome:
     [
         ("200 OK", Outcome(True)),
         ("204 No Content", Outcome(True)),
-        ("302 Found", Outcome(True)),
-        ("399 Odd", Outcome(True)),
+        ("302 Found", REDIRECTED),
+        ("399 Odd", REDIRECTED),
         ("400 Bad Request", Outcome(False, "HTTP probe failed with statuscode: 400")),
         ("503 Service Unavailable", Outcome(False, "HTTP probe failed with statuscode: 503")),
-        ("100", Outcome(False, "HTTP probe failed with statuscode: 100")),
     ],
 )
 async def test_http_statuses(status: str, outcome: Outcome) -> None:
-    """200 to 399 is a success."""
+    """200 to 399 is a success, with a warning where it is a redirect."""
     async with serving(says(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")) as (port, _):
         assert await get(port) == outcome
 
@@ -152,14 +161,92 @@ async def test_the_request_of_a_probe() -> None:
         await get(port, path="/health?full=1", httpHeaders=headers)
     assert heads[0].decode().split("\r\n") == [
         "GET /health?full=1 HTTP/1.1",
+        "Host: example.com",
         "User-Agent: kube-probe/1.37",
         "Accept: */*",
-        "Connection: close",
         "X-Probe: 1",
-        "Host: example.com",
+        "Connection: close",
         "",
         "",
     ]
+
+
+async def test_headers_that_a_probe_takes_away() -> None:
+    """Empty values of Accept and User-Agent; what describes a body is never sent. Host has the port, also 80."""
+    async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, heads):
+        names = ("Accept", "User-Agent", "Content-Length", "Transfer-Encoding")
+        await get(port, httpHeaders=[{"name": name} for name in names])
+    assert heads == [f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode()]
+    assert http_check.request({}, "::1", 80, user_agent="x").authority == "[::1]:80"
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"X-A": "1\r\nHost: evil"}, 'net/http: invalid header field value for "X-A"'),
+        ({"X-A": "1\nX-B: 2"}, 'net/http: invalid header field value for "X-A"'),
+        ({"X-A": "1\0"}, 'net/http: invalid header field value for "X-A"'),
+        ({"X-A: 1\r\nX-B": "2"}, "net/http: invalid header field name 'X-A: 1\\r\\nX-B'"),
+        ({"X A": "2"}, "net/http: invalid header field name 'X A'"),
+        ({"": "2"}, "net/http: invalid header field name ''"),
+        ({"Host": "a\r\n\r\nGET /second HTTP/1.1"}, 'net/http: invalid header field value for "Host"'),
+        ({"Host": "a/b c"}, "http: invalid Host header"),
+    ],
+)
+async def test_headers_that_cannot_be_sent(headers: dict[str, str], text: str) -> None:
+    """They are a failure with a sentence, and nothing is on the wire."""
+    async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, heads):
+        outcome = await get(port, httpHeaders=[{"name": name, "value": value} for name, value in headers.items()])
+    assert (outcome, heads) == (Outcome(False, f'Get "http://127.0.0.1:{port}/": {text}'), [])
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/a b", "/a%20b"),
+        ("/a%2Fb", "/a%2Fb"),
+        ("/a\r\nHost: evil\r\n\r\n", "/a%0D%0AHost:%20evil%0D%0A%0D%0A"),
+        ("/a?b=c d", "/a?b=c%20d"),
+        ("/a?b\r\nX: 1", "/a%3Fb%0D%0AX:%201"),
+        ("/100%", "/100%25"),
+        ("/ü", "/%C3%BC"),
+        ("a#fragment", "/a"),
+        ("//evil.example/x", "/x"),
+        ("http://evil.example/x", "/x"),
+        ("@evil.example/x", "/@evil.example/x"),
+        ("//[", "//%5B"),
+        ("?q", "/?q"),
+    ],
+)
+async def test_paths_are_paths(path: str, target: str) -> None:
+    """A path is escaped as upstream does; it names neither host nor headers."""
+    async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, heads):
+        assert (await get(port, path=path)).ok
+    assert heads[0].split(b"\r\n")[0].decode() == f"GET {target} HTTP/1.1"
+
+
+@pytest.mark.parametrize("host", ["a\r\nb", "a b", "a/b", "a@b", "a?b", "[", "x" * 300, "\0"])
+async def test_hosts_that_cannot_be(host: str) -> None:
+    """They are failures."""
+    outcome = await get(1, host=host)
+    assert (outcome.ok, "\n" in outcome.text) == (False, False)
+
+
+async def test_a_body_is_read_to_its_limit() -> None:
+    """10 KiB are enough, also of an answer without end; one that is cut short is a failure."""
+    endless = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + "x" * 20_000
+    cut = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + "x"
+    async with serving(says(endless)) as (port, _):
+        assert await get(port) == Outcome(True)
+    async with serving(says(cut)) as (port, _):
+        assert await get(port) == Outcome(False, f'Get "http://127.0.0.1:{port}/": unexpected EOF')
+
+
+async def test_a_hook_takes_every_answer() -> None:
+    """Kubelet does not look at the status of an HTTP hook, and names itself kube-lifecycle."""
+    async with serving(says("HTTP/1.1 500 Broken\r\n\r\n")) as (port, heads):
+        found = await check({"httpGet": {"port": port}}, target(port), timeout_s=WITHIN_S, purpose="lifecycle")
+    assert (found, b"User-Agent: kube-lifecycle/1.37\r\n" in heads[0]) == (Outcome(True), True)
 
 
 async def test_redirects_are_followed_on_the_same_host() -> None:
@@ -176,7 +263,7 @@ async def test_redirects_are_followed_on_the_same_host() -> None:
 
     async with serving(answer) as (port, _):
         assert await get(port, path="/a") == Outcome(False, "HTTP probe failed with statuscode: 500")
-        assert await get(port, path="/away") == Outcome(True)
+        assert await get(port, path="/away") == REDIRECTED
         looping = await get(port, path="/loop")
         assert (looping.ok, "stopped after 10 redirects" in looping.text) == (False, True)
 
@@ -200,7 +287,7 @@ async def test_a_server_that_never_answers() -> None:
         return None
 
     async with serving(never) as (port, _):
-        outcome = await handlers.check({"httpGet": {"port": port}}, target(port), timeout_s=0.05)
+        outcome = await check({"httpGet": {"port": port}}, target(port), timeout_s=0.05)
     assert outcome == Outcome(
         False, f'Get "http://127.0.0.1:{port}/": context deadline exceeded (the timeout is 0.05 s)'
     )
@@ -210,9 +297,9 @@ async def test_ports_by_name_and_by_map() -> None:
     """A port may be named; one that is mapped is asked where it really is."""
     async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, _):
         assert await get(port, at=target(port)) == Outcome(True)
-        assert (await handlers.check({"httpGet": {"port": "http"}}, target(port), timeout_s=WITHIN_S)).ok
-        assert (await handlers.check({"tcpSocket": {"port": 80}}, target(port, p80=port), timeout_s=WITHIN_S)).ok
-        assert await handlers.check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=WITHIN_S) == Outcome(
+        assert (await check({"httpGet": {"port": "http"}}, target(port), timeout_s=WITHIN_S)).ok
+        assert (await check({"tcpSocket": {"port": 80}}, target(port, p80=port), timeout_s=WITHIN_S)).ok
+        assert await check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=WITHIN_S) == Outcome(
             False, "couldn't find port no"
         )
 
@@ -221,16 +308,14 @@ async def test_a_closed_port() -> None:
     """tcpSocket and httpGet say that nobody listens."""
     async with serving(says("")) as (port, _):
         pass
-    tcp = await handlers.check({"tcpSocket": {"port": port}}, target(port), timeout_s=WITHIN_S)
+    tcp = await check({"tcpSocket": {"port": port}}, target(port), timeout_s=WITHIN_S)
     assert tcp == Outcome(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
     assert await get(port) == Outcome(False, f'Get "http://127.0.0.1:{port}/": connect: connection refused')
 
 
 async def test_commands_and_kinds_that_are_not_there() -> None:
     """exec is run in the container with the timeout; grpc is refused with a message."""
-    assert await handlers.check({"exec": {"command": ["a", "b"]}}, target(1), timeout_s=7) == Outcome(
-        False, "('a', 'b') 7"
-    )
-    assert await handlers.check({"grpc": {"port": 1}}, target(1), timeout_s=7) == Outcome(
+    assert await check({"exec": {"command": ["a", "b"]}}, target(1), timeout_s=7) == Outcome(False, "('a', 'b') 7")
+    assert await check({"grpc": {"port": 1}}, target(1), timeout_s=7) == Outcome(
         False, "this kind of check is not supported: grpc"
     )

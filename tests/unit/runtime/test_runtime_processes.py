@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import secrets
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,10 @@ from podscaler.controlplane.runtime import (
     exec_process,
     identity,
     launch_plan,
-    leftovers,
-    process_records,
     processes,
 )
 from podscaler.controlplane.runtime.handlers import Outcome
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch, Mount
-from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
 from podscaler.controlplane.runtime.threads import Threads
 
@@ -269,6 +265,54 @@ async def test_a_command_beside_a_container_with_mounts(threads: Threads, tmp_pa
 
 
 @needs_mounts
+async def test_a_sub_path_is_looked_up_once(threads: Threads, tmp_path: Path) -> None:
+    """The launcher mounts what is in the volume; a link that was put there meanwhile leads nowhere."""
+    volume = tmp_path / "volume"
+    (volume / "sub").mkdir(parents=True)
+    (volume / "sub" / "x").write_text("inside\n")
+    wanted = launch("cat /new-at-root/x", Mount(str(volume), "/new-at-root", True, "sub"), tmp_path=tmp_path)
+    assert await run(launch_plan.process_spec(wanted), threads) == (0, "inside\n")
+    (volume / "sub").rename(volume / "former")
+    (volume / "sub").symlink_to("/etc")
+    with pytest.raises(StartFailure, match='the subPath "sub" cannot be opened within its volume'):
+        await run(launch_plan.process_spec(wanted), threads)
+
+
+@needs_mounts
+async def test_a_target_in_a_volume_stays_there(threads: Threads, tmp_path: Path) -> None:
+    """A link of a volume that leads elsewhere does not make the launcher create anything there."""
+    outer, inner, outside = (tmp_path / name for name in ("outer", "inner", "outside"))
+    for folder in (outer, inner, outside):
+        folder.mkdir()
+    (outer / "link").symlink_to(outside)
+    wanted = launch(
+        "ls /new-at-root",
+        Mount(str(outer), "/new-at-root", False),
+        Mount(str(inner), "/new-at-root/link/deep", False),
+        tmp_path=tmp_path,
+    )
+    await run(launch_plan.process_spec(wanted), threads)
+    assert list(outside.iterdir()) == []
+
+
+@needs_mounts
+async def test_the_environment_is_for_the_program_alone(threads: Threads, tmp_path: Path) -> None:
+    """The launcher, which has the rights of `up`, is not started with it; the program gets it to the byte."""
+    (tmp_path / "v").mkdir()
+    env = ENV | {"LD_PRELOAD": "/no-such.so", "PYTHONPATH": "/tmp", "BYTES": "\udcff", "PODSCALER_INSTANCE": "i"}
+    mount = Mount(str(tmp_path / "v"), "/new-at-root", False)
+    wanted = replace(launch('echo "$BYTES $PYTHONPATH" | od -An -c', mount, tmp_path=tmp_path), env=env)
+    spec = launch_plan.process_spec(wanted)
+    assert (spec.env, "no-such" in " ".join(spec.argv)) == ({"PATH": "/usr/bin:/bin", "PODSCALER_INSTANCE": "i"}, False)
+    reader, writer = os.pipe()
+    process = await processes.start(spec, threads, stdout=writer, stderr=subprocess.DEVNULL)
+    os.close(writer)
+    assert await process.exited == 0
+    assert os.read(reader, 1000).split() == [b"377", *b"/ t m p".split(), b"\\n"]
+    os.close(reader)
+
+
+@needs_mounts
 @pytest.mark.parametrize(
     ("argv", "cwd", "message"),
     [
@@ -316,64 +360,6 @@ async def test_another_user(threads: Threads, tmp_path: Path, mounts: bool) -> N
     )
     code, output = await run(launch_plan.process_spec(wanted), threads)
     assert (code, output.split()) == (0, ["4321", "4322", "4322", "4323"])
-
-
-def test_a_pid_alone_proves_nothing() -> None:
-    """The mark of a process is stable while it lives and differs between processes; a dead one has none."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    mine, its = identity.start_mark(os.getpid()), identity.start_mark(process.pid)
-    assert its is not None
-    assert (its == identity.start_mark(process.pid), its == mine) == (True, False)
-    process.kill()
-    process.communicate()
-    assert identity.start_mark(process.pid) is None
-
-
-def escaped(mark: str, value: str) -> int:
-    """A process that left its session, marked in its environment; `value` is of this run alone, as others may run."""
-    command = f"setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo {mark}"
-    subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
-    deadline_s = time.monotonic() + WITHIN_S
-    while True:
-        found = [pid for pid in identity.marked_processes(mark, frozenset((value,))) if os.getsid(pid) == pid]
-        if found or time.monotonic() > deadline_s:
-            (pid,) = found
-            return pid
-        time.sleep(0.01)
-
-
-async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
-    """A process with a session of its own is found by its mark; that of another container is not touched."""
-    run_id = secrets.token_hex(4)
-    mine, others = (escaped(identity.CONTAINER_VARIABLE, f"{name}-{run_id}") for name in ("mine", "others"))
-    await Sweeper(threads).sweep(f"mine-{run_id}")
-    try:
-        assert await gone(mine)
-        assert identity.start_mark(others) is not None
-    finally:
-        os.kill(others, signal.SIGKILL)
-
-
-async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
-    """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
-    noted, innocent = (
-        subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
-    )
-    instance = f"instance-{secrets.token_hex(4)}"
-    marked = escaped(identity.INSTANCE_VARIABLE, instance)
-    process_records.write(tmp_path, "c1", noted.pid)
-    (tmp_path / "c2").write_text(f'{{"pid": {innocent.pid}, "startMark": "another time"}}')
-    (tmp_path / "c3").write_text("cut by a cra")
-    reaped = asyncio.create_task(threads.run(noted.wait))
-    try:
-        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, instance) == 2
-        assert await reaped == -signal.SIGKILL
-        assert await gone(marked)
-        assert innocent.poll() is None
-        assert list(tmp_path.iterdir()) == []
-    finally:
-        innocent.kill()
-        innocent.wait()
 
 
 def test_a_capability_is_found_out() -> None:

@@ -239,7 +239,7 @@ def test_a_delegated_cgroup_is_used(tmp_path: Path) -> None:
     assert isinstance(found, cgroups.Cgroups)
     folder = found.make("c1", {"limits": {"memory": "1Mi"}})
     assert (folder / "memory.max").read_text() == "1048576"
-    assert (tmp_path / "session" / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    assert (tmp_path / "session" / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
     (folder / "memory.events").write_text("low 0\noom_kill 1\n")
     assert found.remove("c1") is True
 

@@ -85,6 +85,28 @@ async def test_a_token_that_cannot_be_renewed(
     assert path.read_text() == "first"
 
 
+@pytest.mark.parametrize("path", ["../../victim", "{folder}/victim", "link/victim"], ids=["dots", "absolute", "a link"])
+async def test_a_renewal_stays_in_its_volume(
+    opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    """No path of a token, and no symbolic link, leads to a file outside; a line of the log says so."""
+    host = replace(Stage(opened.registry, clock, tmp_path / "node").host, issue_token=lambda *_: "token")
+    folder = host.paths.volume("u", "v")
+    folder.mkdir(parents=True)
+    victim = folder.parent.parent / "victim"
+    victim.write_text("kept")
+    (folder / "link").symlink_to(victim.parent)
+    _set_age(victim, clock)
+    source = {"serviceAccountToken": {"expirationSeconds": 600, "path": path.format(folder=victim.parent)}}
+    pod: Any = {**POD, "spec": {"volumes": [{"name": "v", "projected": {"sources": [source]}}]}}
+    running = asyncio.create_task(token_renewal.run(host, lambda: [pod]))
+    await clock.advance(600)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert victim.read_text() == "kept"
+    assert "the token of pod p cannot be renewed" in caplog.text
+
+
 def _set_age(path: Path, clock: VirtualClock) -> None:
     """The file was written now, by the clock of the test."""
     now_s = clock.now_ns() // NANOSECONDS

@@ -1,17 +1,20 @@
 """Volumes: what is written to disk for a pod, and what each container mounts of it."""
 
 import base64
+import os
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from podscaler.controlplane.runtime import volumes
+from podscaler.controlplane.runtime import beneath, volume_files, volumes
 from podscaler.controlplane.runtime.launch_plan import Mount
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.references import ConfigFault, Place
 from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.runtime.volume_files import File
 
 PLACE = Place("127.2.1.1", "127.2.0.1", "vm")
 OBJECTS = {
@@ -138,6 +141,10 @@ async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: 
         ),
         ({"projected": {"sources": [{"serviceAccountToken": {}}]}}, "this node cannot project serviceAccountToken"),
         ({"hostPath": {"path": "/does/not/exist"}}, "hostPath /does/not/exist does not exist"),
+        (
+            {"hostPath": {"path": "/a\0b", "type": "DirectoryOrCreate"}},
+            "hostPath holds a NUL byte, which no path can have",
+        ),
     ],
 )
 async def test_volumes_that_cannot_be_made(
@@ -149,9 +156,21 @@ async def test_volumes_that_cannot_be_made(
     assert (caught.value.reason, caught.value.message) == ("ContainerCreating", message)
 
 
+async def test_a_pipe_of_the_machine_is_not_opened(tmp_path: Path, threads: Threads) -> None:
+    """FileOrCreate makes a file, keeps what is there, and does not wait for the reader of a named pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    source = {"path": str(tmp_path / "pipe"), "type": "FileOrCreate"}
+    with pytest.raises(ConfigFault, match="pipe is not a file"):
+        await prepared(tmp_path, threads, {"name": "v", "hostPath": source})
+    made = {"path": str(tmp_path / "new"), "type": "FileOrCreate"}
+    found = await prepared(tmp_path, threads, {"name": "v", "hostPath": made})
+    assert (found, (tmp_path / "new").read_bytes()) == ({"v": str(tmp_path / "new")}, b"")
+
+
 def test_mounts_of_a_container(tmp_path: Path) -> None:
     """Parents first; objects are read-only; subPath and subPathExpr lead into the volume."""
-    (tmp_path / "data").mkdir()
+    (tmp_path / "data").mkdir(mode=0o777)
+    (tmp_path / "data").chmod(0o777)
     mounts = [
         {"name": "data", "mountPath": "/srv/data/deep", "subPathExpr": "logs/$(POD)"},
         {"name": "cm", "mountPath": "/etc/app/"},
@@ -162,16 +181,56 @@ def test_mounts_of_a_container(tmp_path: Path) -> None:
     assert volumes.mounts(found, found["spec"]["containers"][0], sources, {"POD": "p1"}) == (
         Mount("/cm", "/etc/app", True),
         Mount(f"{tmp_path}/data", "/srv/data", True),
-        Mount(f"{tmp_path}/data/logs/p1", "/srv/data/deep", False),
+        Mount(f"{tmp_path}/data", "/srv/data/deep", False, "logs/p1"),
     )
+    assert stat.S_IMODE((tmp_path / "data/logs/p1").stat().st_mode) == 0o777, "with the volume's mode, as kubelet does"
 
 
-def test_a_sub_path_cannot_lead_out(tmp_path: Path) -> None:
-    """Neither by dots nor by a symbolic link that a container made."""
+@pytest.fixture(params=["openat2", "by components"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to stay within a folder."""
+    if request.param == "by components":
+        monkeypatch.setattr(beneath, "_SYS_OPENAT2", 100_000)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    "sub_path", ["link", "link/ssl", "link/new/deep", "up/new", "dangling/new", "../x", "/x", "a\0b"]
+)
+def test_a_sub_path_cannot_lead_out(tmp_path: Path, sub_path: str) -> None:
+    """Neither by dots nor by a symbolic link that a container made; and nothing is made outside on the way."""
+    (tmp_path / "outside").mkdir()
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "link").symlink_to("/etc")
+    (tmp_path / "data" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "data" / "up").symlink_to("../outside")
+    (tmp_path / "data" / "dangling").symlink_to("../none")
     found = pod({"name": "data", "emptyDir": {}})
-    for sub_path in ("link", "link/ssl", "../x"):
-        container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": sub_path}]}
-        with pytest.raises(ConfigFault):
-            volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
+    container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": sub_path}]}
+    with pytest.raises(ConfigFault):
+        volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "outside"]
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_sub_path_follows_links_within_its_volume(tmp_path: Path) -> None:
+    """A relative symbolic link of the volume that stays in it is followed, where the kernel can tell."""
+    (tmp_path / "data" / "real").mkdir(parents=True)
+    (tmp_path / "data" / "link").symlink_to("real")
+    found = pod({"name": "data", "emptyDir": {}})
+    container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": "link/new"}]}
+    volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
+    assert (tmp_path / "data" / "real" / "new").is_dir()
+
+
+@pytest.mark.usefixtures("way")
+def test_files_of_a_volume_stay_in_it(tmp_path: Path) -> None:
+    """A path that a symbolic link leads out of the volume is an error; what is there is replaced, not followed."""
+    (tmp_path / "v").mkdir()
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "v" / "out").symlink_to(tmp_path)
+    (tmp_path / "v" / "file").symlink_to(tmp_path / "kept")
+    with pytest.raises(OSError, match="out"):
+        volume_files.write(tmp_path / "v", File("out/kept", b"new", 0o644), group=None)
+    volume_files.write(tmp_path / "v", File("file", b"new", 0o640), group=None)
+    assert (tmp_path / "kept").read_text() == "kept"
+    assert tree(str(tmp_path / "v")) == {"file": (b"new", "0o640")}

@@ -119,6 +119,10 @@ class AddressBlock:
             self._pod_addresses[uid] = self._address(offset)
         return self._pod_addresses[uid]
 
+    def find_pod(self, uid: str) -> str | None:
+        """The address that the pod `uid` has now, None where it has none."""
+        return self._pod_addresses.get(uid, SHARED_ADDRESS if self.is_shared else None)
+
     def release_pod(self, uid: str) -> None:
         """The pod `uid` is gone; without an address nothing happens."""
         address = self._pod_addresses.pop(uid, None)

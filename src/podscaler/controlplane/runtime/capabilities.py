@@ -6,12 +6,13 @@
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from podscaler.controlplane.runtime import launch_plan, processes
+from podscaler.controlplane.runtime import launch_plan, process_limits, processes
 from podscaler.controlplane.runtime.launch_plan import Launch, Mount
+from podscaler.controlplane.runtime.process_limits import ProcessLimits
 from podscaler.controlplane.runtime.processes import StartFailure
 
 _CAP_NET_BIND_SERVICE: Final = 10
@@ -28,6 +29,7 @@ class Capabilities:
         may_bind_low_ports: whether a process of `user` may bind every port.
         first_port: the lowest port that an ordinary user may bind.
         mount_fault: why volumes cannot be mounted, empty where they can.
+        processes: how many processes containers may have.
     """
 
     user: int
@@ -35,6 +37,7 @@ class Capabilities:
     may_bind_low_ports: bool
     first_port: int = _USUAL_FIRST_PORT
     mount_fault: str = ""
+    processes: ProcessLimits = field(default_factory=ProcessLimits)
 
     def lowest_port(self, user: int | None) -> int:
         """The lowest port that a process of `user` (None: as `up`) may bind."""
@@ -52,6 +55,7 @@ def probe(scratch: Path) -> Capabilities:
         may_bind_low_ports=_has_capability(_CAP_NET_BIND_SERVICE) if sys.platform == "linux" else user == 0,
         first_port=_first_port(),
         mount_fault=_mount_fault(scratch),
+        processes=process_limits.read(user),
     )
 
 

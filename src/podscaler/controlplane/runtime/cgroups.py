@@ -11,7 +11,7 @@ Source: Documentation/admin-guide/cgroup-v2.rst (Linux).
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,21 +19,32 @@ from typing import Any, Final
 from podscaler.api.quantity import Quantity
 
 CONTROLLERS: Final = ("cpu", "memory")
+PIDS: Final = "pids"
+"""A controller that is used where it is there."""
 CPU_PERIOD_US: Final = 100_000
 _MAX_WEIGHT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroups:
-    """A delegated part of the hierarchy; `root` is the folder below which containers get theirs."""
+    """A delegated part of the hierarchy.
+
+    Attributes:
+        root: the folder below which containers get theirs.
+        pids_fault: why the number of processes is not limited, empty where it is.
+    """
 
     root: Path
+    pids_fault: str = ""
 
-    def make(self, container_id: str, resources: Mapping[str, Any]) -> Path:
+    def make(self, container_id: str, resources: Mapping[str, Any], *, pids_max: int | None = None) -> Path:
         """The cgroup of a container, with its limits set. Raises OSError."""
         folder = self.root / container_id
         folder.mkdir(exist_ok=True)
-        for name, value in limits(resources).items():
+        files = limits(resources)
+        if pids_max is not None and not self.pids_fault:
+            files["pids.max"] = str(pids_max)
+        for name, value in files.items():
             (folder / name).write_text(value, encoding="ascii")
         return folder
 
@@ -75,15 +86,16 @@ def find(*, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
     if relative is None or not (root / "cgroup.controllers").exists():
         return "this machine has no unified cgroup v2 hierarchy"
     folder = root / relative.lstrip("/")
-    missing = set(CONTROLLERS) - set((folder / "cgroup.controllers").read_text(encoding="ascii").split())
+    available = set((folder / "cgroup.controllers").read_text(encoding="ascii").split())
+    missing = set(CONTROLLERS) - available
     if missing:
         return f"the cgroup of `up` has no {' and '.join(sorted(missing))} controller"
     if not os.access(folder / "cgroup.subtree_control", os.W_OK) or not os.access(folder, os.W_OK):
         return "the cgroup of `up` is not delegated to its user (systemd-run --user --scope -p Delegate=yes helps)"
-    return _take_over(folder)
+    return _take_over(folder, [*CONTROLLERS, *({PIDS} & available)])
 
 
-def _take_over(folder: Path) -> Cgroups | str:
+def _take_over(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
     inhabitants = set((folder / "cgroup.procs").read_text(encoding="ascii").split())
     if inhabitants - {str(os.getpid())}:
         return "other processes live in the cgroup of `up`"
@@ -91,14 +103,19 @@ def _take_over(folder: Path) -> Cgroups | str:
         supervisor = folder / "supervisor"
         supervisor.mkdir(exist_ok=True)
         (supervisor / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
-        enabled = " ".join(f"+{name}" for name in CONTROLLERS)
+        enabled = " ".join(f"+{name}" for name in controllers)
         (folder / "cgroup.subtree_control").write_text(enabled, encoding="ascii")
         containers = folder / "containers"
         containers.mkdir(exist_ok=True)
         (containers / "cgroup.subtree_control").write_text(enabled, encoding="ascii")
     except OSError as error:
         return f"the cgroup of `up` cannot be divided: {error.strerror}"
-    return Cgroups(containers)
+    return Cgroups(containers, "" if PIDS in controllers else "the cgroup of `up` has no pids controller")
+
+
+def pids_fault(found: Cgroups | str) -> str:
+    """Why cgroups do not limit how many processes a container has, empty where they do."""
+    return found if isinstance(found, str) else found.pids_fault
 
 
 def _own_path(own: Path) -> str | None:

@@ -21,6 +21,7 @@ from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.log_files import ContainerLog, Stream
 from podscaler.controlplane.runtime.pipe_reader import PipeReader
+from podscaler.controlplane.runtime.process_records import ProcessRecord
 from podscaler.controlplane.runtime.processes import Descriptors, Process
 
 MESSAGE_BYTES: Final = 2048
@@ -86,7 +87,8 @@ async def start(
         finally:
             on_end(started, code)
 
-    await host.threads.run(_note, host.paths.processes, container_id, process.pid, log_path)
+    if (record := await host.threads.run(_note, host.paths.processes, container_id, process.pid, log_path)) is not None:
+        host.sweeper.record(container_id, record)
     host.background.start(settle(), f"container {container_id}")
     return started
 
@@ -125,16 +127,20 @@ def _terminal(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends
 
 
 def _pipes(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends, Descriptors]:
-    (out_reader, out_writer), (err_reader, err_writer) = os.pipe(), os.pipe()
-    for descriptor in (out_writer, err_writer):
-        _noted(descriptor, theirs)
-    ends = _Ends({"stdout": _noted(out_reader, undo), "stderr": _noted(err_reader, undo)})
+    outputs: dict[Stream, int] = {}
+    given: list[int] = []
+    names: tuple[Stream, Stream] = ("stdout", "stderr")
+    for name in names:
+        reader, writer = os.pipe()
+        outputs[name] = _noted(reader, undo)
+        given.append(_noted(writer, theirs))
+    ends = _Ends(outputs)
     stdin = subprocess.DEVNULL
     if launch.stdin:
         reader, writer = os.pipe()
         stdin = _noted(reader, theirs)
         ends.stdin = _noted(writer, undo)
-    return ends, Descriptors(stdin, out_writer, err_writer)
+    return ends, Descriptors(stdin, *given)
 
 
 def _noted(descriptor: int, owner: ExitStack) -> int:
@@ -143,13 +149,16 @@ def _noted(descriptor: int, owner: ExitStack) -> int:
     return descriptor
 
 
-def _note(records: Path, container_id: str, pid: int, log_path: Path) -> None:
+def _note(records: Path, container_id: str, pid: int, log_path: Path) -> ProcessRecord | None:
     """Leave a note of the process, and drop logs that nobody can ask for any more. A full disk stops no container."""
+    record = process_records.record(pid)
     try:
-        process_records.write(records, container_id, pid)
+        if record is not None:
+            process_records.write(records, container_id, record)
         log_files.remove_older(log_path)
     except OSError as error:
         _log.warning("container %s is running, but not noted: %s", container_id, error)
+    return record
 
 
 def terminated(

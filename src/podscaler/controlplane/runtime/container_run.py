@@ -30,6 +30,7 @@ from podscaler.controlplane.runtime import (
     launch_plan,
     pod_ending,
     probe_loop,
+    process_records,
 )
 from podscaler.controlplane.runtime.alarm import Alarm
 from podscaler.controlplane.runtime.console import AttachSession
@@ -164,11 +165,19 @@ class ContainerRun:
 
     async def open_session(self, command: tuple[str, ...], options: StreamOptions) -> ExecSession:
         """Run a command with streams in the container. Raises SessionFailure."""
-        process = self._get_started().process
-        spec = launch_plan.exec_spec(self._launch, command, pid=process.pid, tty=options.tty)
+        started, sweeper = self._get_started(), self._host.sweeper
+        spec = launch_plan.exec_spec(self._launch, command, pid=started.process.pid, tty=options.tty)
         session = await exec_session.start(spec, self._host.threads, options)
-        self._commands.add(session.process.pid)
-        session.process.exited.add_done_callback(lambda _: self._commands.discard(session.process.pid))
+        pid = session.process.pid
+        self._commands.add(pid)
+        if (record := process_records.record(pid)) is not None:
+            sweeper.record(started.container_id, record)
+
+        def ended(_: "asyncio.Future[int]") -> None:
+            self._commands.discard(pid)
+            sweeper.forget(started.container_id, pid)
+
+        session.process.exited.add_done_callback(ended)
         return session
 
     def attach(self, options: StreamOptions) -> AttachSession:
@@ -219,6 +228,9 @@ class ContainerRun:
         if not result.outcome.ok:
             text = f"{spec.kind.capitalize()} probe failed: {result.outcome.text}"
             self._listener.container_event(self.name, ("Warning", "Unhealthy", text))
+        elif result.outcome.warning:
+            text = f"{spec.kind.capitalize()} probe warning: {result.outcome.warning}"
+            self._listener.container_event(self.name, ("Warning", "ProbeWarning", text))
         if not result.changed:
             return
         if spec.kind == "readiness":
@@ -244,7 +256,7 @@ class ContainerRun:
         if (sleep := hook.get("sleep")) is not None:
             await self._host.clock.sleep(sleep.get("seconds") or 0)
             return Outcome(True)
-        return await self._host.check(hook, self._target(), timeout_s=timeout_s)
+        return await self._host.check(hook, self._target(), timeout_s=timeout_s, purpose="lifecycle")
 
     def _target(self) -> Target:
         return Target(self._place_ip, container_ports.named_ports(self._spec), self.port_map, self.execute)

@@ -15,7 +15,7 @@ from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.cgroups import Cgroups
-from podscaler.controlplane.runtime.handlers import Outcome, Target
+from podscaler.controlplane.runtime.handlers import Outcome, Purpose, Target
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper
@@ -47,9 +47,11 @@ class StartProcess(Protocol):
 
 
 class Check(Protocol):
-    """`handlers.check`, or what a test plays in its place."""
+    """`handlers.Checks.check`, or what a test plays in its place."""
 
-    def __call__(self, handler: Mapping[str, Any], target: Target, *, timeout_s: float) -> Awaitable[Outcome]:
+    def __call__(
+        self, handler: Mapping[str, Any], target: Target, *, timeout_s: float, purpose: Purpose = "probe"
+    ) -> Awaitable[Outcome]:
         """What a probe or hook finds."""
         ...
 

@@ -60,6 +60,7 @@ async def prepare(
         identity=ids,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
+        max_processes=host.capabilities.processes.of_user(ids.user if ids else None),
     )
     facts = name_mounts.facts(host, place)
     return await host.threads.run(_finish, host, pod, container, sources=sources, launch=launch, facts=facts)
@@ -173,6 +174,7 @@ def _cgroup(host: Host, container: Mapping[str, Any], container_id: str) -> str:
     if host.cgroups is None:
         return ""
     try:
-        return str(host.cgroups.make(container_id, container.get("resources") or {}))
+        pids_max = host.capabilities.processes.of_container()
+        return str(host.cgroups.make(container_id, container.get("resources") or {}, pids_max=pids_max))
     except OSError as error:
         raise ConfigFault(f"the container's limits cannot be set: {error.strerror}") from error

@@ -1,5 +1,5 @@
-"""How the program of a container is started: directly, or by the launcher where it needs mounts,
-a cgroup or a terminal.
+"""How the program of a container is started: directly, or by the launcher where it needs mounts, a cgroup, a limit or
+a terminal.
 
 `launch` makes a `Launch` from a pod; `container_run` starts it and runs further commands beside it (exec probes and
 hooks). Pure.
@@ -8,14 +8,18 @@ hooks). Pure.
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import terminals
+from podscaler.controlplane.runtime import identity, terminals
 from podscaler.controlplane.runtime.processes import ProcessSpec
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+LAUNCHER_ENV: Final[Mapping[str, str]] = {"PATH": "/usr/bin:/bin"}
+"""All that the launcher is started with, but for the marks. It has the rights of `up`, with which a container's
+environment (LD_PRELOAD, PYTHONPATH) would act: that one is a part of the plan."""
+MARKS: Final = (identity.INSTANCE_VARIABLE, identity.CONTAINER_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of this machine, and the path at which the container sees it."""
+    """A file or folder of this machine, and the path at which the container sees it.
+
+    Attributes:
+        sub_path: what of a source that is a folder, empty for all of it. Containers can change what is there at any
+            time, so that it is looked up once, by the launcher, without leaving the source.
+    """
 
     source: str
     target: str
     read_only: bool
+    sub_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class Launch:
         cgroup: the folder of the cgroup to join, empty for none.
         tty: whether its standard streams are a terminal.
         stdin: whether it has an input that clients can attach to.
+        max_processes: how many processes its user may have (RLIMIT_NPROC), None for as many as `up` may.
     """
 
     argv: tuple[str, ...]
@@ -57,49 +68,58 @@ class Launch:
     cgroup: str = ""
     tty: bool = False
     stdin: bool = False
+    max_processes: int | None = None
+
+    @property
+    def needs_launcher(self) -> bool:
+        """Whether its processes cannot be started directly."""
+        return bool(self.mounts or self.cgroup or self.max_processes is not None)
 
 
 def process_spec(launch: Launch) -> ProcessSpec:
     """What to start for the container itself."""
-    if launch.mounts or launch.cgroup or launch.tty:
-        mounts = [{"source": m.source, "target": m.target, "read_only": m.read_only} for m in launch.mounts]
+    if launch.needs_launcher or launch.tty:
+        mounts = [asdict(mount) for mount in launch.mounts]
         return _by_launcher(launch, launch.argv, mounts=mounts, scratch=launch.scratch, tty=launch.tty)
     return _directly(launch, launch.argv)
 
 
 def exec_spec(launch: Launch, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """What to start for a command in the container that runs as `pid`, `tty`: with a terminal as its streams."""
-    if launch.mounts or launch.cgroup or tty:
+    if launch.needs_launcher or tty:
         return _by_launcher(launch, argv, enter=pid if launch.mounts else 0, tty=tty)
     return _directly(launch, argv)
 
 
 def _directly(launch: Launch, argv: tuple[str, ...]) -> ProcessSpec:
-    identity = launch.identity
+    ids = launch.identity
     return ProcessSpec(
         argv=argv,
         env=launch.env,
         cwd=launch.cwd,
-        user=identity.user if identity else None,
-        group=identity.group if identity else None,
-        groups=identity.groups if identity else (),
+        user=ids.user if ids else None,
+        group=ids.group if ids else None,
+        groups=ids.groups if ids else (),
     )
 
 
 def _by_launcher(launch: Launch, argv: tuple[str, ...], **more: Any) -> ProcessSpec:
-    identity = launch.identity
+    ids = launch.identity
+    term = {"TERM": terminals.NAME} if more.get("tty") and "TERM" not in launch.env else {}
     plan: dict[str, Any] = {
         "argv": argv,
+        "env": {**launch.env, **term},
         "cwd": launch.cwd,
-        "user": identity.user if identity else None,
-        "group": identity.group if identity else None,
-        "groups": identity.groups if identity else (),
+        "user": ids.user if ids else None,
+        "group": ids.group if ids else None,
+        "groups": ids.groups if ids else (),
         "cgroup": launch.cgroup,
+        "max_processes": launch.max_processes,
         "mounts": [],
         "scratch": "",
         "enter": 0,
         "tty": False,
     }
-    command = (sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(plan | more))
-    env = {**launch.env, "TERM": terminals.NAME} if more.get("tty") and "TERM" not in launch.env else launch.env
-    return ProcessSpec(argv=command, env=env, cwd="/", reports=True)
+    marks = {name: launch.env[name] for name in MARKS if name in launch.env}
+    command = (sys.executable, "-I", "-S", str(LAUNCHER))
+    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=json.dumps(plan | more).encode())

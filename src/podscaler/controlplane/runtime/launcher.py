@@ -1,22 +1,28 @@
 """The small program that prepares what a process cannot be started with directly: private mounts, a cgroup, a terminal.
 
-`processes` starts it as `python -I -S launcher.py PLAN DESCRIPTOR` for containers that need one of these; it becomes
-the container's program by exec. It imports nothing of podscaler. PLAN is JSON:
+`processes` starts it as `python -I -S launcher.py PLAN REPORT` for containers that need one of these; it becomes the
+container's program by exec. It imports nothing of podscaler but `beneath`, from its own folder. It has the rights of
+`up` until then, so that its environment is a fixed one and the container's is used by nothing but the exec.
 
-    argv, cwd          what to become, and where
+PLAN is the descriptor of a file with JSON:
+
+    argv, cwd, env     what to become, where, and with which environment
     user, group, groups  ids to change to, or null
     cgroup             a cgroup's folder to join, or ""
-    mounts             [{"source", "target", "read_only"}]; parents before children
+    max_processes      RLIMIT_NPROC to set, or null
+    mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
     scratch            an empty folder for a root of its own, needed where a target is missing in `/`
     tty                whether standard input is a terminal that is to be the controlling one
     enter              a pid whose mounts to join instead of making some (exec in a running container), or 0
 
-What goes wrong is written to DESCRIPTOR, which closes by itself on exec. Rules for mounts:
+What goes wrong is written to the descriptor REPORT, which closes by itself on exec. Rules for mounts:
 
 1. They are made in a private mount namespace; as an ordinary user in a user namespace in which one's own id is kept.
 2. A target that exists is covered. One that is missing is made without touching the machine: its deepest existing
    parent is covered by a tmpfs in which everything that was there is mounted again, with room for the new entry.
    Inside a volume it is made in the volume.
+3. Containers that share a volume change it meanwhile: what is in one is opened once, without leaving the volume or
+   following a symbolic link, and used by its descriptor.
 
 Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
 """
@@ -26,12 +32,20 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import stat
 import sys
 import termios
+import warnings  # noqa: F401  os.execvpe imports it: not then, when a container's folders may be mounted over its file
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from podscaler.controlplane.runtime import beneath
+else:
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import beneath
 
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUSER = 0x1000_0000
@@ -67,10 +81,10 @@ def _hint(number: int) -> str:
     return " (this machine does not allow private mounts)" if number in (errno.EPERM, errno.ENOSYS) else ""
 
 
-def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """mount(2). Raises Fault."""
-    names = [name.encode() or None for name in (source, target, kind)]
-    checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {target}")
+def mount(source: str, target: str, kind: str, flags: int, options: str = "", *, shown: str = "") -> None:
+    """mount(2); `shown` is the target as messages name it. Raises Fault."""
+    names = [os.fsencode(name) or None for name in (source, target, kind)]
+    checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {shown or target}")
 
 
 def make_namespace() -> None:
@@ -98,19 +112,28 @@ class Tree:
     """
 
     def __init__(self, scratch: str) -> None:
-        self._scratch = scratch
+        self._scratch = os.path.realpath(scratch)
         self._root = ""
         self._own: set[str] = set()
         self._volumes: list[str] = []
 
-    def add(self, source: str, target: str, *, read_only: bool) -> None:
-        """Mount `source` (a folder or a file) at the absolute path `target`. Raises Fault, OSError."""
-        place = self._place(target, is_folder=os.path.isdir(source))
-        mount(source, place, "", MS_BIND | MS_REC)
+    def add(self, source: str, target: str, *, sub_path: str, read_only: bool) -> None:
+        """Mount `source` (a folder or a file), or what is at `sub_path` in it, at the absolute path `target`.
+
+        Raises Fault, OSError.
+        """
+        opened = _opened(source, sub_path)
+        place = self._place(target, is_folder=stat.S_ISDIR(os.fstat(opened).st_mode))
+        covered = self._open(place)
+        mount(_path_of(opened), _path_of(covered), "", MS_BIND | MS_REC, shown=target)
         if read_only:
-            kept = os.statvfs(place).f_flag
+            mounted = self._open(place)
+            kept = os.statvfs(mounted).f_flag
             flags = kept & KEPT_FLAGS | (MS_RELATIME if kept & ST_RELATIME else 0)
-            mount("", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | flags)
+            mount("", _path_of(mounted), "", MS_REMOUNT | MS_BIND | MS_RDONLY | flags, shown=target)
+            os.close(mounted)
+        os.close(covered)
+        os.close(opened)
         self._volumes.append(place)
 
     def enter(self) -> None:
@@ -134,6 +157,14 @@ class Tree:
             return os.path.realpath(target)
         return os.path.realpath(self._root + target).removeprefix(self._root) or "/"
 
+    def _open(self, path: str) -> int:
+        """A descriptor for `path`, which is below the container's root and has no symbolic links (rule 3)."""
+        root = beneath.open_folder(self._root or "/")
+        try:
+            return beneath.open_exactly(root, path.removeprefix(self._root).lstrip("/") or ".")
+        finally:
+            os.close(root)
+
     def _make(self, path: str, *, is_folder: bool) -> str:
         parent = os.path.dirname(path)
         while not os.path.lexists(parent):
@@ -142,15 +173,29 @@ class Tree:
         if not self._is_ours(parent):
             parent = self._mirror(parent)
         for name in missing[:-1]:
+            self._make_entry(parent, name, is_folder=True)
             parent = os.path.join(parent, name)
-            os.mkdir(parent, 0o755)
             self._own.add(parent)
-        last = os.path.join(parent, missing[-1])
+        self._make_entry(parent, missing[-1], is_folder=is_folder)
+        return os.path.join(parent, missing[-1])
+
+    def _make_entry(self, parent: str, name: str, *, is_folder: bool) -> None:
+        folder = self._open(parent)
         if is_folder:
-            os.mkdir(last, 0o755)
+            os.mkdir(name, 0o755, dir_fd=folder)
         else:
-            os.close(os.open(last, os.O_CREAT | os.O_WRONLY, 0o644))
-        return last
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder))
+        os.close(folder)
+
+    def _covered_by_memory(self, folder: str, mode: int) -> int:
+        """A descriptor of an empty tmpfs that is mounted on `folder`."""
+        covered = self._open(folder)
+        mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown=folder)
+        mounted = self._open(folder)
+        if os.fstat(mounted).st_dev == os.fstat(covered).st_dev:
+            raise Fault(f"mounting {folder}: it was moved meanwhile")
+        os.close(covered)
+        return mounted
 
     def _is_ours(self, folder: str) -> bool:
         return folder in self._own or any(folder == v or folder.startswith(v + "/") for v in self._volumes)
@@ -161,31 +206,49 @@ class Tree:
         if len(names) > MIRRORED_ENTRIES:
             raise Fault(f"there is no room for a mount in {folder}: it has {len(names)} entries")
         old = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-        mode = stat.S_IMODE(os.stat(folder).st_mode)
+        mode = stat.S_IMODE(os.fstat(old).st_mode)
         copy = self._scratch if folder == "/" else folder
-        mount("tmpfs", copy, "tmpfs", MS_NOSUID, f"mode={mode:o}")
+        new = self._covered_by_memory(copy, mode)
         for name in names:
-            _mount_again(f"/proc/self/fd/{old}/{name}", os.path.join(copy, name))
+            _mount_again(old, new, name)
         os.close(old)
+        os.close(new)
         self._own.add(copy)
         if folder == "/":
             self._root = copy
         return copy
 
 
-def _mount_again(source: str, target: str) -> None:
+def _opened(source: str, sub_path: str) -> int:
+    folder = beneath.open_folder(source)
+    if not sub_path:
+        return folder
     try:
-        mode = os.lstat(source).st_mode
+        return beneath.open_beneath(folder, sub_path)
+    except OSError as error:
+        raise Fault(f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}') from error
+    finally:
+        os.close(folder)
+
+
+def _path_of(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _mount_again(old: int, new: int, name: str) -> None:
+    """Give the folder `new` the entry `name` of the folder `old`."""
+    try:
+        mode = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            os.symlink(os.readlink(source), target)
+            os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
             return
         if stat.S_ISDIR(mode):
-            os.mkdir(target)
+            os.mkdir(name, dir_fd=new)
         else:
-            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=new))
     except FileNotFoundError:
         return  # it went away since the folder was listed
-    mount(source, target, "", MS_BIND | MS_REC)
+    mount(f"{_path_of(old)}/{name}", f"{_path_of(new)}/{name}", "", MS_BIND | MS_REC, shown=name)
 
 
 def enter_namespaces(pid: int) -> None:
@@ -201,14 +264,14 @@ def enter_namespaces(pid: int) -> None:
     os.chroot(".")
 
 
-def given_environment() -> dict[bytes, bytes]:
-    """The environment as it was given: Python adds to its own (LC_CTYPE), which is nobody else's business."""
-    with open("/proc/self/environ", "rb") as file:
-        entries = [entry.partition(b"=") for entry in file.read().split(b"\0") if entry]
-    return {name: value for name, _, value in entries}
+def limit_processes(limit: int) -> None:
+    """Let this user have at most so many processes, as far as this process and its children are concerned."""
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 
-def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
+def become(plan: Mapping[str, Any]) -> None:
     """Change the folder and the user and become the program. Raises Fault.
 
     The folder comes first: the container's own is below the data directory, which other users may not look into.
@@ -227,7 +290,7 @@ def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
         signal.signal(number, signal.SIG_DFL)  # what is ignored stays so across exec
     program = plan["argv"][0]
     try:
-        os.execvpe(program, plan["argv"], env)  # noqa: S606  running what the pod says is this program's purpose
+        os.execvpe(program, plan["argv"], plan["env"])  # noqa: S606  running what the pod says is this program's purpose
     except FileNotFoundError as error:
         where = "no such file or directory" if "/" in program else "executable file not found in $PATH"
         raise Fault(f'exec: "{program}": {where}') from error
@@ -238,28 +301,31 @@ def become(plan: Mapping[str, Any], env: Mapping[bytes, bytes]) -> None:
 
 def carry_out(plan: Mapping[str, Any]) -> None:
     """Everything; does not return. Raises Fault, OSError."""
-    env = given_environment()
     if plan["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if plan["cgroup"]:
         write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
+    if plan["max_processes"] is not None:
+        limit_processes(plan["max_processes"])
     if plan["enter"]:
         enter_namespaces(plan["enter"])
     elif plan["mounts"]:
         make_namespace()
         tree = Tree(plan["scratch"])
         for entry in plan["mounts"]:
-            tree.add(entry["source"], entry["target"], read_only=entry["read_only"])
+            tree.add(entry["source"], entry["target"], sub_path=entry["sub_path"], read_only=entry["read_only"])
         tree.enter()
-    become(plan, env)
+    become(plan)
 
 
 def main() -> None:
     """Read the plan and carry it out; exit status 128 where that fails."""
-    descriptor = int(sys.argv[2])
+    plan, descriptor = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(descriptor, False)
     try:
-        carry_out(json.loads(sys.argv[1]))
+        with open(plan, "rb") as file:
+            given = json.load(file)
+        carry_out(given)
     except (Fault, OSError, ValueError) as error:  # ValueError: a zero byte in an argument
         os.write(descriptor, str(error).encode("utf-8", "replace"))
         os._exit(128)

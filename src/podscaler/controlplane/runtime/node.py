@@ -9,8 +9,8 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from podscaler.api import names
 from podscaler.clock import Clock, rfc3339, rfc3339_micro
 from podscaler.controlplane.access import secret_files
 from podscaler.controlplane.registry import Object, Registry
+from podscaler.controlplane.runtime import process_limits
+from podscaler.controlplane.runtime.process_limits import ProcessLimits
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.errors import StatusError
 
@@ -28,6 +30,9 @@ KUBELET_VERSION: Final = "v1.37.0"
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_DURATION_S: Final = 40
 STATUS_PERIOD_S: Final = 300
+PID_PRESSURE: Final = "PIDPressure"
+PROCESS_LIMITS: Final = "ProcessLimitsEnforced"
+"""Our condition for what `process_limits` can and cannot do."""
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -39,6 +44,7 @@ class Machine:
 
     Attributes:
         faults: what this machine does not allow: condition type -> the sentence; empty for what works.
+        processes: how many processes it can have.
     """
 
     name: str
@@ -47,6 +53,7 @@ class Machine:
     capacity: Mapping[str, str]
     info: Mapping[str, Any]
     faults: Mapping[str, str]
+    processes: ProcessLimits = field(default_factory=ProcessLimits)
 
 
 def node_name(settings: RuntimeSettings, remembered: Path) -> str:
@@ -112,12 +119,22 @@ def _os_image() -> str:
 class NodeObject:
     """Keeps the Node and its Lease true."""
 
-    def __init__(self, registry: Registry, clock: Clock, settings: RuntimeSettings, machine: Machine) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        clock: Clock,
+        settings: RuntimeSettings,
+        machine: Machine,
+        *,
+        processes_in_use: Callable[[], int] = process_limits.in_use,
+    ) -> None:
         self._registry = registry
         self._clock = clock
         self._settings = settings
         self._machine = machine
         self._began_ns = clock.now_ns()
+        self._processes_in_use = processes_in_use
+        self._was_short_of_pids = False
 
     async def register(self) -> None:
         """Create the Node or bring it up to date. Raises StatusError."""
@@ -137,8 +154,10 @@ class NodeObject:
         status_due_s = self._clock.monotonic_s() + STATUS_PERIOD_S
         while True:
             await self._renew_lease()
-            if self._clock.monotonic_s() >= status_due_s:
+            is_due = self._clock.monotonic_s() >= status_due_s
+            if is_due or self._is_short_of_pids() != self._was_short_of_pids:
                 await self._write_status()
+            if is_due:
                 status_due_s += STATUS_PERIOD_S
             await self._clock.sleep(self._settings.heartbeat_s)
 
@@ -162,6 +181,8 @@ class NodeObject:
             del spec["taints"]
 
     async def _write_status(self) -> None:
+        self._was_short_of_pids = self._is_short_of_pids()
+
         def change(node: Object) -> None:
             now = rfc3339(self._clock.now_ns())
             status = node.setdefault("status", {})
@@ -183,13 +204,27 @@ class NodeObject:
         pressures = (
             ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
             ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-            ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         )
         return [
             *(_condition(type_, "False", reason, message) for type_, reason, message in pressures),
+            self._pid_pressure(),
             *(_ability(type_, fault) for type_, fault in self._machine.faults.items()),
             _condition("Ready", "True", "KubeletReady", "podscaler runs pods as processes of this machine"),
         ]
+
+    def _pid_pressure(self) -> Object:
+        """As kubelet says it; where pods can take all there are, the message says that, too."""
+        if self._is_short_of_pids():
+            return _condition(
+                PID_PRESSURE, "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"
+            )
+        message = "kubelet has sufficient PID available"
+        if fault := self._machine.faults.get(PROCESS_LIMITS):
+            message += f"; {fault}"
+        return _condition(PID_PRESSURE, "False", "KubeletHasSufficientPID", message)
+
+    def _is_short_of_pids(self) -> bool:
+        return self._machine.processes.is_short(self._processes_in_use())
 
     async def _renew_lease(self) -> None:
         now = rfc3339_micro(self._clock.now_ns())

@@ -17,9 +17,11 @@ from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
 from podscaler.controlplane.runtime import (
     binding,
+    cgroups,
     container_process,
-    handlers,
     images,
+    node,
+    process_limits,
     simulated_pod,
     startup,
     token_renewal,
@@ -28,6 +30,7 @@ from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.binding import Binder
 from podscaler.controlplane.runtime.container_run import ContainerRun
+from podscaler.controlplane.runtime.handlers import Checks
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.leftovers import Sweeper
@@ -47,6 +50,10 @@ from podscaler.errors import StatusError
 
 RETRY_S: Final = 1.0
 STOP_SLACK_S: Final = 10.0
+ROOT_WARNING: Final = (
+    "`podscaler up` runs as root: pods without runAsUser run as root of this machine, and whoever may create pods can "
+    "read and change everything on it (SECURITY.md). An ordinary user is enough for most work"
+)
 _ENDED = ("Succeeded", "Failed")
 
 _log = logging.getLogger(__name__)
@@ -118,13 +125,14 @@ class NodeAgent:
         self._paths = Paths(settings.data_dir)
         self._book = LogBook(self._threads, clock, max_bytes=settings.log_max_bytes)
         self._background = Background()
+        self._checks = Checks()
         self._workers: dict[str, tuple[Object, Worker]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._host: Host | None = None
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
-        self.connections: PodConnections = NodeConnections(self._find_run, self._has_processes)
+        self.connections: PodConnections = NodeConnections(self._find_run, self._has_processes, addresses)
         self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths, clock)
 
     @property
@@ -176,6 +184,7 @@ class NodeAgent:
         for recorder in self._recorders:
             await recorder.flush()
         await self._background.cancel_all()
+        await self._checks.close()
         self._threads.close()
 
     # --- the beginning --------------------------------------------------------------------------------------------
@@ -184,6 +193,8 @@ class NodeAgent:
         found = await self._threads.run(startup.look_around, self._paths, self._settings)
         if found.killed:
             _log.warning("%d processes that an earlier run had left behind were ended", found.killed)
+        if found.capabilities.user == process_limits.ROOT:
+            _log.warning(ROOT_WARNING)
         machine = Machine(
             name=found.node_name,
             address=self._addresses.node_address,
@@ -193,8 +204,10 @@ class NodeAgent:
             faults={
                 "PrivateMounts": found.capabilities.mount_fault,
                 "ResourceLimitsEnforced": found.cgroups if isinstance(found.cgroups, str) else "",
+                node.PROCESS_LIMITS: found.capabilities.processes.fault(cgroups.pids_fault(found.cgroups)),
                 "PodAddresses": _address_fault(self._addresses),
             },
+            processes=found.capabilities.processes,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
         await node_object.register()
@@ -212,12 +225,12 @@ class NodeAgent:
             threads=self._threads,
             background=self._background,
             book=self._book,
-            sweeper=Sweeper(self._threads),
+            sweeper=Sweeper(self._threads, self._clock),
             paths=self._paths,
             capabilities=found.capabilities,
             resolve_image=self._resolve_image,
             start_process=container_process.start,
-            check=handlers.check,
+            check=self._checks.check,
             instance=found.instance,
             node_name=found.node_name,
             allocatable=found.capacity,

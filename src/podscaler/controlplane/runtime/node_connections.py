@@ -1,7 +1,8 @@
 """Exec, attach and port-forward as the node does them: `pod_connections.PodConnections` for the pods that run here.
 
-The API server is given it by `up`; `node_agent` makes it. Ports lead to the pod's own address, those that may not be
-bound on this machine to where they really are (`port_map`).
+The API server is given it by `up`; `node_agent` makes it. Ports lead to the address that the node gave the pod, never
+to what its status says (whoever may write a status could name any address); those that may not be bound on this machine
+lead to where they really are (`port_map`).
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from podscaler.controlplane.pod_connections import (
     StreamOptions,
 )
 from podscaler.controlplane.registry import Object
+from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.container_run import ContainerRun
 
 CONNECT_WITHIN_S: Final = 10.0
@@ -80,11 +82,18 @@ class NodeConnections:
     Args:
         find_run: the running container with this name of the pod with this uid.
         is_running: whether the pod with this uid has running containers.
+        addresses: of this node.
     """
 
-    def __init__(self, find_run: Callable[[str, str], ContainerRun | None], is_running: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        find_run: Callable[[str, str], ContainerRun | None],
+        is_running: Callable[[str], bool],
+        addresses: AddressBlock,
+    ) -> None:
         self._find_run = find_run
         self._is_running = is_running
+        self._addresses = addresses
 
     def find_container(self, pod: Object, container: str) -> ContainerSessions | None:
         """The container, None unless it runs."""
@@ -97,9 +106,10 @@ class NodeConnections:
 
     async def connect(self, pod: Object, port: int) -> Connection:
         """Connect to a port of the pod. Raises SessionFailure."""
-        host = (pod.get("status") or {}).get("podIP", "")
+        is_on_host = bool(pod["spec"].get("hostNetwork"))
+        host = self._addresses.node_address if is_on_host else self._addresses.find_pod(pod["metadata"]["uid"])
         real = port_map.of(pod).get(port, port)
-        if not host:
+        if host is None:
             raise SessionFailure("the pod has no address")
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):

@@ -11,11 +11,25 @@
     pods/UID/logs/CONTAINER/N.log   what its N-th start printed (N.log.1: before that)
 
 Everything is for the owner alone (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
-server has validated.
+server has validated; one that is no name of a file all the same is an UnsafeName. Paths within volumes, which are
+longer, are joined by `volume_files` and `beneath`.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from podscaler.errors import PodscalerError
+
+
+class UnsafeName(PodscalerError):
+    """A name of a pod, container or volume that would lead to another folder."""
+
+
+def below(folder: Path, name: str) -> Path:
+    """The entry `name` of `folder`. Raises UnsafeName for what is no name of one entry."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise UnsafeName(f"{name!r} is no name of a file")
+    return folder / name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +69,28 @@ class Paths:
         return self.root / "pods"
 
     def pod(self, uid: str) -> Path:
-        """Everything of one pod."""
-        return self.pods / uid
+        """Everything of one pod. Raises UnsafeName, as all that follow."""
+        return below(self.pods, uid)
 
     def volume(self, uid: str, name: str) -> Path:
         """The content of a volume."""
-        return self.pod(uid) / "volumes" / name
+        return below(self.pod(uid) / "volumes", name)
 
     def work(self, uid: str, container: str) -> Path:
         """The folder that a container starts in."""
-        return self.pod(uid) / "work" / container
+        return below(self.pod(uid) / "work", container)
 
     def names(self, uid: str, container: str) -> Path:
         """The files by which a container finds names."""
-        return self.pod(uid) / "names" / container
+        return below(self.pod(uid) / "names", container)
 
     def scratch(self, uid: str, container: str) -> Path:
         """An empty folder on which the launcher builds a root for the container."""
-        return self.pod(uid) / "roots" / container
+        return below(self.pod(uid) / "roots", container)
 
     def logs(self, uid: str, container: str) -> Path:
         """Folder of a container's logs."""
-        return self.pod(uid) / "logs" / container
+        return below(self.pod(uid) / "logs", container)
 
     def log(self, uid: str, container: str, start_number: int) -> Path:
         """The log of the container's start with this number (its restart count then)."""

@@ -29,6 +29,7 @@ from podscaler.controlplane.runtime import (
     launch,
     lifecycle,
     pod_ending,
+    volume_files,
     volumes,
 )
 from podscaler.controlplane.runtime.alarm import Alarm
@@ -295,10 +296,21 @@ class PodWorker:
         try:
             return await asyncio.shield(task)
         except ConfigFault as fault:
-            if self._sources is task:
-                self._sources = None
-                self._events.of_pod("Warning", "FailedMount", f"MountVolume.SetUp failed: {fault.message}")
+            self._note_mount_fault(task, fault)
             raise
+        except OSError as error:
+            message = f"{error.filename or 'volume'}: {error.strerror or error}"
+            disk_fault = ConfigFault(message, reason=volume_files.MOUNT_REASON)
+            self._note_mount_fault(task, disk_fault)
+            raise disk_fault from error
+        finally:
+            if self._sources is task and task.done() and (task.cancelled() or task.exception() is not None):
+                self._sources = None
+
+    def _note_mount_fault(self, task: "asyncio.Task[dict[str, str]]", fault: ConfigFault) -> None:
+        """Report it once, however many containers wait for the volumes."""
+        if self._sources is task:
+            self._events.of_pod("Warning", "FailedMount", f"MountVolume.SetUp failed: {fault.message}")
 
     def _hold(self, name: str, fault: ConfigFault) -> None:
         if fault.reason != "ContainerCreating":

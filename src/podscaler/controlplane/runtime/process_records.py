@@ -20,15 +20,18 @@ class ProcessRecord:
     start_mark: str
 
 
-def write(folder: Path, container_id: str, pid: int) -> None:
-    """Note that the container runs as `pid`; nothing to note where the process has ended already."""
+def record(pid: int) -> ProcessRecord | None:
+    """The note of a process, None where it has ended already."""
     mark = identity.start_mark(pid)
-    if mark is None:
-        return
+    return None if mark is None else ProcessRecord(pid, mark)
+
+
+def write(folder: Path, container_id: str, noted: ProcessRecord) -> None:
+    """Note that the container runs as this process. Raises OSError."""
     path = folder / container_id
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="ascii") as file:
-        json.dump({"pid": pid, "startMark": mark}, file)
+        json.dump({"pid": noted.pid, "startMark": noted.start_mark}, file)
 
 
 def remove(folder: Path, container_id: str) -> None:

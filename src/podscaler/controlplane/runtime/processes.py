@@ -14,10 +14,11 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from podscaler.controlplane.runtime.threads import Threads
 
@@ -41,8 +42,9 @@ class ProcessSpec:
         cwd: an existing directory.
         user, group: numeric ids to change to; None keeps those of `up`.
         groups: supplementary groups, used where `user` is set.
-        reports: argv starts the launcher, which is given one more argument: the descriptor of a pipe on which it says
-            what went wrong before it became the program. It changes user and directory itself.
+        plan: not empty where argv starts the launcher, which is given two more arguments: descriptors of a file with
+            this plan, and of a pipe on which it says what went wrong before it became the program. It changes user,
+            directory and environment itself.
     """
 
     argv: tuple[str, ...]
@@ -51,7 +53,7 @@ class ProcessSpec:
     user: int | None = None
     group: int | None = None
     groups: tuple[int, ...] = ()
-    reports: bool = False
+    plan: bytes = b""
 
 
 @dataclass(slots=True)
@@ -106,7 +108,7 @@ def run_to_end(spec: ProcessSpec) -> int:
 
 
 def _popen(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
-    if spec.reports:
+    if spec.plan:
         return _popen_reporting(spec, given)
     identity: dict[str, Any] = {}
     if spec.user is not None:
@@ -143,17 +145,18 @@ def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen
     reader, writer = os.pipe()
     try:
         try:
-            popen = subprocess.Popen(  # noqa: S603  as above
-                (*spec.argv, str(writer)),
-                env=dict(spec.env),
-                cwd=spec.cwd,
-                stdin=given.stdin,
-                stdout=given.stdout,
-                stderr=given.stderr,
-                start_new_session=True,
-                umask=UMASK,
-                pass_fds=(writer,),
-            )
+            with _plan_file(spec.plan) as plan:
+                popen = subprocess.Popen(  # noqa: S603  as above
+                    (*spec.argv, str(plan.fileno()), str(writer)),
+                    env=dict(spec.env),
+                    cwd=spec.cwd,
+                    stdin=given.stdin,
+                    stdout=given.stdout,
+                    stderr=given.stderr,
+                    start_new_session=True,
+                    umask=UMASK,
+                    pass_fds=(plan.fileno(), writer),
+                )
         except (OSError, ValueError) as error:
             raise StartFailure(_explanation(spec, error)) from error
         finally:
@@ -165,6 +168,17 @@ def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen
         popen.wait()
         raise StartFailure(fault.decode("utf-8", "replace"))
     return popen
+
+
+def _plan_file(plan: bytes) -> IO[bytes]:
+    """A nameless file that holds `plan`, as others can read a process' arguments, whose size is limited, too."""
+    if hasattr(os, "memfd_create"):
+        file: IO[bytes] = os.fdopen(os.memfd_create("podscaler-plan"), "w+b")
+    else:
+        file = tempfile.TemporaryFile()  # noqa: SIM115  the caller closes it
+    file.write(plan)
+    file.seek(0)
+    return file
 
 
 def _report(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:

@@ -9,7 +9,6 @@ Source: the kubelet's handling of projected service account tokens.
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from podscaler.clock import NANOSECONDS
@@ -40,13 +39,14 @@ async def run(host: Host, pods: Callable[[], Sequence[Object]]) -> None:
 
 async def _renew(host: Host, pod: Object, issue: IssueToken) -> None:
     for name, source in _tokens(pod):
-        path = host.paths.volume(pod["metadata"]["uid"], name) / source["path"]
+        folder = host.paths.volume(pod["metadata"]["uid"], name)
         try:
-            written_ns = await host.threads.run(_written_ns, path)
-            if written_ns is None or host.clock.now_ns() < written_ns + _span_ns(source):
+            former = await host.threads.run(volume_files.status, folder, source["path"])
+            if former is None or host.clock.now_ns() < former.st_mtime_ns + _span_ns(source):
                 continue
-            file = volume_files.token_file(source, pod, issue, volume_files.DEFAULT_MODE)
-            await host.threads.run(_replace, path, file.data)
+            file = volume_files.token_file(source, pod, issue, former.st_mode & 0o777)
+            group = former.st_gid if former.st_gid != os.getegid() else None
+            await host.threads.run(volume_files.write, folder, file, group=group)
         except (ConfigFault, OSError) as error:
             _log.warning("the token of pod %s cannot be renewed: %s", pod["metadata"]["name"], error)
 
@@ -64,24 +64,3 @@ def _span_ns(source: Mapping[str, Any]) -> int:
     """How long a token stays."""
     life_s = source.get("expirationSeconds") or volume_files.TOKEN_LIFE_S
     return int(min(life_s * DUE_RATIO, DUE_MAX_S) * NANOSECONDS)
-
-
-def _written_ns(path: Path) -> int | None:
-    """When the file was written, None where there is none (yet)."""
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put `content` in the place of the file, with its mode and owner: a reader sees one or the other."""
-    former = path.stat()
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as target:
-        target.write(content)
-        os.fchown(descriptor, former.st_uid, former.st_gid)
-        os.fchmod(descriptor, former.st_mode & 0o777)
-    temporary.replace(path)

@@ -1,20 +1,28 @@
-"""The files of configMap, secret, downwardAPI and projected volumes, as data.
+"""The files of configMap, secret, downwardAPI and projected volumes, as data, and putting them into a volume.
 
-`volumes` writes them. Pure but for lookups in the registry's memory. What is missing is a ConfigFault.
+`volumes` and `token_renewal` call it. All but `write` and `status` is pure but for lookups in the registry's memory.
+What is missing is a ConfigFault.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: PVCs, CSI and network file systems are refused.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import references
+from podscaler.controlplane.runtime import beneath, references
 from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
 from podscaler.errors import StatusError
 
 DEFAULT_MODE: Final = 0o644
+FOLDER_MODE: Final = 0o755
+DRAFT_NAME_CHARACTERS: Final = 60
+"""Of the name in that of the file that replaces it: names may have 255 bytes, and a character up to 4."""
 TOKEN_LIFE_S: Final = 3600
 MOUNT_REASON: Final = "ContainerCreating"
 """Upstream leaves the containers of a pod whose volumes are not there in this state; the event says the rest."""
@@ -144,8 +152,68 @@ def _fault(message: str) -> ConfigFault:
 
 
 def safe_path(path: str) -> str:
-    """`path` within a volume. Raises ConfigFault for one that would lead out of it."""
+    """`path` within a volume. Raises ConfigFault for one that would lead out of it, or that no file can have."""
     parts: Iterable[str] = path.split("/")
-    if path.startswith("/") or ".." in parts or not path:
+    if path.startswith("/") or ".." in parts or not path or "\0" in path:
         raise _fault(f'"{path}" is no path within a volume')
     return path
+
+
+def write(folder: Path, file: File, *, group: int | None) -> None:
+    """Put `file` into the volume at `folder`, as a whole: readers see the former file or this one.
+
+    No symbolic link that leads out of the volume is followed. Blocks.
+
+    Args:
+        group: owns the file and may read it; None for the group of `up`.
+
+    Raises ConfigFault, OSError.
+    """
+    above, _, name = safe_path(file.path).rpartition("/")
+    if name in ("", "."):
+        raise _fault(f'"{file.path}" is no path of a file')
+    with _opened(folder, above) as parent:
+        draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(draft, flags, 0o600, dir_fd=parent), "wb") as target:
+            target.write(file.data)
+            target.flush()
+            os.fchmod(target.fileno(), file.mode | (0o040 if group is not None else 0))
+            if group is not None:
+                os.fchown(target.fileno(), -1, group)
+        os.replace(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def status(folder: Path, path: str) -> os.stat_result | None:
+    """The status of the file at `path` within the volume at `folder`, None where there is none.
+
+    A symbolic link that leads out of the volume is not followed. Blocks. Raises ConfigFault, OSError.
+    """
+    try:
+        root = beneath.open_folder(str(folder))
+        try:
+            found = beneath.open_beneath(root, safe_path(path))
+        finally:
+            os.close(root)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.fstat(found)
+    finally:
+        os.close(found)
+
+
+@contextmanager
+def _opened(folder: Path, path: str) -> Iterator[int]:
+    """A descriptor of the folder at `path` within `folder`, made where it is missing."""
+    root = beneath.open_folder(str(folder))
+    try:
+        found = beneath.make_beneath(root, path, FOLDER_MODE)
+    finally:
+        os.close(root)
+    try:
+        yield found
+    finally:
+        os.close(found)

@@ -5,12 +5,14 @@ configMaps, secrets and the downward API is written once: a later change of the 
 Tokens are renewed (`token_renewal`).
 """
 
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import expansion, volume_files
+from podscaler.controlplane.runtime import beneath, expansion, volume_files
 from podscaler.controlplane.runtime.launch_plan import Mount
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
@@ -18,7 +20,6 @@ from podscaler.controlplane.runtime.threads import Threads
 from podscaler.controlplane.runtime.volume_files import File, IssueToken
 
 _EMPTY_DIR_MODE: Final = 0o777
-_FOLDER_MODE: Final = 0o755
 _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -55,41 +56,32 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _host_path(source: Mapping[str, Any]) -> str:
     path, kind = source["path"], source.get("type") or ""
+    if "\0" in path:
+        raise ConfigFault("hostPath holds a NUL byte, which no path can have", reason=volume_files.MOUNT_REASON)
     if kind == "DirectoryOrCreate":
-        os.makedirs(path, mode=_FOLDER_MODE, exist_ok=True)
+        os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
     elif kind == "FileOrCreate":
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+        if not os.path.exists(path):  # what is there is not opened: that of a pipe would wait for its reader
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     elif kind not in ("", "Directory", "File"):
         raise ConfigFault(f"hostPath type {kind} is not supported", reason=volume_files.MOUNT_REASON)
     if not os.path.exists(path):
         raise ConfigFault(f"hostPath {path} does not exist", reason=volume_files.MOUNT_REASON)
-    if (kind == "Directory" and not os.path.isdir(path)) or (kind == "File" and not os.path.isfile(path)):
-        raise ConfigFault(
-            f"hostPath type check failed: {path} is not a {kind.lower()}", reason=volume_files.MOUNT_REASON
-        )
+    expected = kind.removesuffix("OrCreate")
+    if (expected == "Directory" and not os.path.isdir(path)) or (expected == "File" and not os.path.isfile(path)):
+        message = f"hostPath type check failed: {path} is not a {expected.lower()}"
+        raise ConfigFault(message, reason=volume_files.MOUNT_REASON)
     return str(path)
 
 
 def _make(folder: Path, content: list[File] | None, group: int | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(_EMPTY_DIR_MODE if content is None else _FOLDER_MODE)
+    folder.chmod(_EMPTY_DIR_MODE if content is None else volume_files.FOLDER_MODE)
     if group is not None:
         os.chown(folder, -1, group)
         folder.chmod(0o2775 if content is not None else 0o2777)
     for file in content or []:
-        _write(folder, file, group)
-
-
-def _write(folder: Path, file: File, group: int | None) -> None:
-    path = folder / volume_files.safe_path(file.path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as target:
-        target.write(file.data)
-        os.fchmod(descriptor, file.mode | (0o040 if group is not None else 0))
-        if group is not None:
-            os.fchown(descriptor, -1, group)
+        volume_files.write(folder, file, group=group)
 
 
 def mounts(
@@ -102,18 +94,26 @@ def mounts(
         if entry["name"] not in sources:
             raise ConfigFault(f'the volume "{entry["name"]}" of a volumeMount is not there')
         read_only = bool(entry.get("readOnly")) or bool(kinds[entry["name"]] & _ALWAYS_READ_ONLY)
-        source = _sub_path(sources[entry["name"]], entry, env)
-        found.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only))
+        source, sub_path = sources[entry["name"]], _sub_path(entry, env)
+        if sub_path:
+            _make_sub_path(source, sub_path)
+        found.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only, sub_path))
     return tuple(sorted(found, key=lambda mount: mount.target.count("/")))
 
 
-def _sub_path(source: str, entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
+def _sub_path(entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
     sub_path = entry.get("subPath") or expansion.expanded(entry.get("subPathExpr") or "", env)
-    if not sub_path:
-        return source
-    path = os.path.join(source, volume_files.safe_path(sub_path))
-    if not os.path.lexists(path):
-        os.makedirs(path, mode=_FOLDER_MODE, exist_ok=True)
-    if not os.path.realpath(path).startswith(os.path.realpath(source) + os.sep):
-        raise ConfigFault(f'the subPath "{sub_path}" leads out of its volume')
-    return path
+    return volume_files.safe_path(sub_path) if sub_path else ""
+
+
+def _make_sub_path(source: str, sub_path: str) -> None:
+    """Make the folders of a subPath that are missing, with the mode of the volume, as kubelet does."""
+    volume = beneath.open_folder(source)
+    try:
+        os.close(beneath.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))
+    except OSError as error:
+        if error.errno in (errno.EXDEV, errno.ELOOP):
+            raise ConfigFault(f'the subPath "{sub_path}" leads out of its volume') from error
+        raise ConfigFault(f'the subPath "{sub_path}" cannot be made: {error.strerror}') from error
+    finally:
+        os.close(volume)

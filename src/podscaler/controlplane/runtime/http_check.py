@@ -1,0 +1,202 @@
+"""The HTTP requests of probes and lifecycle hooks.
+
+`handlers` calls it. All requests of the node share one client session, which is made with the first one: each request
+has a connection of its own, without proxy, cookies, compression or verification of certificates, as kubelet's. What
+cannot be sent (a header with a line break) is a failure with a sentence, before anything is on the wire.
+
+Source: pkg/probe/http and pkg/kubelet/lifecycle (kubelet), net/http (Go), HTTPGetAction (API reference).
+Differs: a path without a slash at its beginning gets one; a hook that asks for HTTPS is not repeated in plain HTTP.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
+
+import aiohttp
+from aiohttp import ClientTimeout, DummyCookieJar, TCPConnector
+from yarl import URL
+
+MAX_BODY_BYTES: Final = 10 * 1024
+MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_REDIRECTS: Final = 10
+
+_FOLLOWED: Final = frozenset((301, 302, 303, 307, 308))
+_NOT_SENT: Final = frozenset(("content-length", "transfer-encoding", "trailer"))
+"""What net/http leaves out of the headers that it is given."""
+_AUTOMATIC: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_FORBIDDEN_IN_VALUES: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_HOST: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]+")
+_ESCAPED_PATH: Final = re.compile(r"(?:[0-9A-Za-z\-_.~/!$&'()*+,;=:@\[\]]|%[0-9A-Fa-f]{2})*")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_PATH_SAFE: Final = "/$&+,:;=@~"
+_QUERY_SAFE: Final = "/?:@!$&'()*+,;=-._~%[]{}|\\^`\"<>"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET request.
+
+    Attributes:
+        target: the path and query as they are sent.
+        headers: names and values as they are sent, Host excepted.
+        host_header: what stands in Host, empty for the host and port.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    host_header: str
+
+    @property
+    def url(self) -> URL:
+        """The URL, without changes to `target`. Raises ValueError for a host that cannot be."""
+        base = URL.build(scheme=self.scheme, host=self.host, port=self.port)
+        return URL(str(base).rstrip("/") + self.target, encoded=True)
+
+    @property
+    def authority(self) -> str:
+        """Host and port as they stand in URLs and in Host."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Status and the first 10 KiB of the body, as text."""
+
+    status: int
+    body: str
+
+
+class HttpClient:
+    """See the module; `close` it at the end."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, request: Request) -> Response:
+        """The answer at the end of redirects; one to another host is the answer itself.
+
+        Raises ValueError (a request that cannot be sent, too many redirects), OSError, aiohttp.ClientError.
+        """
+        for _ in range(MAX_REDIRECTS):
+            response, location = await self._get_once(request)
+            if response.status not in _FOLLOWED or not location:
+                return response
+            following = redirected(request, location)
+            if following.host != request.host:
+                return response
+            request = following
+        raise ValueError(f"stopped after {MAX_REDIRECTS} redirects")
+
+    async def close(self) -> None:
+        """Close what is open."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _get_once(self, request: Request) -> tuple[Response, str]:
+        headers = [("Host", request.host_header or request.authority), *request.headers]
+        _check(headers)
+        session = self._open_session()
+        async with session.get(request.url, headers=headers, allow_redirects=False) as response:
+            body = await _read(response.content)
+            return Response(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=TCPConnector(ssl=False, force_close=True, limit=0, use_dns_cache=False),
+                cookie_jar=DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=_AUTOMATIC,
+                timeout=ClientTimeout(total=None, sock_connect=None),
+                max_line_size=MAX_HEADER_BYTES,
+                max_field_size=MAX_HEADER_BYTES,
+            )
+        return self._session
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    body = b""
+    while len(body) < MAX_BODY_BYTES and (chunk := await content.read(MAX_BODY_BYTES - len(body))):
+        body += chunk
+    return body
+
+
+def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> Request:
+    """The request of an `httpGet`.
+
+    Args:
+        host, port: where it goes.
+        user_agent: unless the action's headers name another one.
+    """
+    given = [(entry["name"], entry.get("value") or "") for entry in action.get("httpHeaders") or []]
+    names = {name.lower() for name, _ in given}
+    accepts = [] if "accept" in names else [("Accept", "*/*")]
+    agents = [] if "user-agent" in names else [("User-Agent", user_agent)]
+    sent = [entry for entry in given if entry[0].lower() not in _NOT_SENT | {"host"} and not _is_removed(*entry)]
+    return Request(
+        scheme="https" if action.get("scheme") == "HTTPS" else "http",
+        host=host,
+        port=port,
+        target=request_target(action.get("path") or "/"),
+        headers=(*agents, *accepts, *sent),
+        host_header=next((value for name, value in given if name.lower() == "host"), ""),
+    )
+
+
+def _is_removed(name: str, value: str) -> bool:
+    """An empty value of these two takes the header away."""
+    return name.lower() in ("accept", "user-agent") and not value
+
+
+def request_target(path: str) -> str:
+    """What stands in the request line for the path of an `httpGet`, with its query; never a blank or line break.
+
+    Source: formatURL of kubelet and net/url: a path that is no URL is escaped as a whole.
+    """
+    try:
+        parts = urlsplit(path)
+    except ValueError:
+        parts = None
+    if parts is None or _CONTROL.search(path) or _BAD_ESCAPE.search(parts.path):
+        return _with_slash(quote(path, safe=_PATH_SAFE))
+    escaped = parts.path if _ESCAPED_PATH.fullmatch(parts.path) else quote(unquote_to_bytes(parts.path), _PATH_SAFE)
+    query = quote(parts.query, safe=_QUERY_SAFE)
+    return _with_slash(escaped) + (f"?{query}" if query else "")
+
+
+def _with_slash(path: str) -> str:
+    return path if path.startswith("/") else f"/{path}"
+
+
+def redirected(request: Request, location: str) -> Request:
+    """The request that follows a redirect. A custom Host stays for a relative one. Raises ValueError."""
+    parts = urlsplit(urljoin(f"{request.scheme}://{request.authority}{request.target}", location))
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f'unsupported protocol scheme "{parts.scheme}"')
+    return replace(
+        request,
+        scheme=parts.scheme,
+        host=parts.hostname or request.host,
+        port=parts.port or (443 if parts.scheme == "https" else 80),
+        target=request_target(parts._replace(scheme="", netloc="").geturl() or "/"),
+        host_header="" if urlsplit(location).netloc else request.host_header,
+    )
+
+
+def _check(headers: list[tuple[str, str]]) -> None:
+    """Raise ValueError, in the words of net/http, for headers that cannot be sent."""
+    for name, value in headers:
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"net/http: invalid header field name {name!r}")
+        if _FORBIDDEN_IN_VALUES.search(value):
+            raise ValueError(f'net/http: invalid header field value for "{name}"')
+        if name == "Host" and not _HOST.fullmatch(value):
+            raise ValueError("http: invalid Host header")

@@ -1,0 +1,261 @@
+"""What containers and earlier runs leave behind: what is killed, and what is nobody's business."""
+
+import asyncio
+import os
+import pty
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patience import WITHIN_S
+from podscaler.controlplane.runtime import identity, leftovers, process_records
+from podscaler.controlplane.runtime.leftovers import Sweeper
+from podscaler.controlplane.runtime.threads import Threads
+from podscaler.testing import VirtualClock
+
+SHELL = ("/bin/sh", "-c")
+ENV = {"PATH": "/usr/bin:/bin"}
+INSTANCE = secrets.token_hex(8)
+"""Of this run of the tests: others may run at the same time on this machine."""
+MARK = {identity.INSTANCE_VARIABLE: INSTANCE}
+
+
+TAKE_TERMINAL = "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 0); time.sleep(1000)"
+
+
+@pytest.fixture
+async def threads() -> AsyncIterator[Threads]:
+    found = Threads()
+    yield found
+    found.close()
+
+
+def write_record(folder: Path, container_id: str, pid: int) -> None:
+    noted = process_records.record(pid)
+    assert noted is not None
+    process_records.write(folder, container_id, noted)
+
+
+async def gone(pid: int) -> bool:
+    deadline_s = time.monotonic() + WITHIN_S
+    while time.monotonic() < deadline_s:
+        if identity.start_mark(pid) is None:
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+def test_a_pid_alone_proves_nothing() -> None:
+    """The mark of a process is stable while it lives and differs between processes; a dead one has none."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    mine, its = identity.start_mark(os.getpid()), identity.start_mark(process.pid)
+    assert its is not None
+    assert (its == identity.start_mark(process.pid), its == mine) == (True, False)
+    process.kill()
+    process.communicate()
+    assert identity.start_mark(process.pid) is None
+
+
+def escaped(mark: str, value: str) -> int:
+    """A process that left its session, marked in its environment."""
+    command = f"setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo {mark}"
+    subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
+    deadline_s = time.monotonic() + WITHIN_S
+    while True:
+        found = [pid for pid in identity.marked_processes(mark, frozenset((value,))) if os.getsid(pid) == pid]
+        if found or time.monotonic() > deadline_s:
+            (pid,) = found
+            return pid
+        time.sleep(0.01)
+
+
+async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
+    """A process with a session of its own is found by its mark; that of another container is not touched."""
+    mine, others = (escaped(identity.CONTAINER_VARIABLE, value) for value in (INSTANCE, f"{INSTANCE}-others"))
+    await Sweeper(threads, VirtualClock()).sweep(INSTANCE)
+    try:
+        assert await gone(mine)
+        assert identity.start_mark(others) is not None
+    finally:
+        os.kill(others, signal.SIGKILL)
+
+
+async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
+    """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
+    noted, innocent = (
+        subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
+    )
+    marked = escaped(identity.INSTANCE_VARIABLE, INSTANCE)
+    write_record(tmp_path, "c1", noted.pid)
+    (tmp_path / "c2").write_text(f'{{"pid": {innocent.pid}, "startMark": "another time"}}')
+    (tmp_path / "c3").write_text("cut by a cra")
+    reaped = asyncio.create_task(threads.run(noted.wait))
+    try:
+        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 2
+        assert await reaped == -signal.SIGKILL
+        assert await gone(marked)
+        assert innocent.poll() is None
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+@contextmanager
+def running(*argv: str, **fields: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that leads a session, and is killed with its session's processes in the end."""
+    process = subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, **fields)
+    try:
+        yield process
+    finally:
+        members = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if session(pid) == process.pid]
+        for pid in members:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+
+
+def session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return -1
+
+
+def first_line(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().decode().strip()
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@needs_proc
+async def test_a_copied_environment_makes_no_orphan(tmp_path: Path) -> None:
+    """A process of a session that somebody else leads lives on, whatever its environment says."""
+    with running(*SHELL, f"PODSCALER_INSTANCE={INSTANCE} sleep 1000 & echo $!; wait", env=ENV) as outsider:
+        child = int(first_line(outsider))
+        await _until_marked(child)
+        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 0
+        assert (outsider.poll(), identity.start_mark(child) is None) == (None, False)
+
+
+@needs_proc
+async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
+    """A process with a terminal that we did not open lives on, and so does the one that serves the terminal (tmux)."""
+    master, slave = pty.openpty()
+    script = "exec 3<&0 0</dev/null; setsid --ctty sleep 1000 <&3 >/dev/null 2>&1 & echo $!; exec 3<&-; wait"
+    try:
+        with running(*SHELL, script, env=ENV | MARK, stdin=slave) as server:
+            shell = int(first_line(server))
+            await _until(lambda: (found := identity.facts(shell)) is not None and found.has_terminal)
+            try:
+                assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 0
+                assert (server.poll(), identity.start_mark(shell) is None) == (None, False)
+            finally:
+                os.kill(shell, signal.SIGKILL)
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+@needs_proc
+async def test_a_recorded_session_is_ours_without_a_mark(tmp_path: Path) -> None:
+    """What cleared its environment is killed with the session that its container was started in."""
+    with running(*SHELL, "env -i /bin/sleep 1000 & echo $!; wait", env=ENV) as container:
+        child = int(first_line(container))
+        write_record(tmp_path, "c1", container.pid)
+        reaped = asyncio.create_task(asyncio.to_thread(container.wait))
+        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 2
+        assert (await reaped, await gone(child)) == (-signal.SIGKILL, True)
+
+
+@needs_proc
+async def test_a_command_with_a_terminal_ends_with_its_container(threads: Threads) -> None:
+    """The session of `kubectl exec -it` is recorded: its terminal is one that we opened."""
+    master, slave = pty.openpty()
+    mark = {identity.CONTAINER_VARIABLE: INSTANCE}
+    try:
+        with running(sys.executable, "-c", TAKE_TERMINAL, env=ENV | mark, stdin=slave) as command:
+            await _until(lambda: (found := identity.facts(command.pid)) is not None and found.has_terminal)
+            sweeper, record = Sweeper(threads, VirtualClock()), process_records.record(command.pid)
+            assert record is not None
+            sweeper.record(INSTANCE, record)
+            reaped = asyncio.create_task(asyncio.to_thread(command.wait))
+            await sweeper.sweep(INSTANCE)
+            assert await reaped == -signal.SIGKILL
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+@needs_proc
+def test_a_pid_that_was_used_again_is_not_killed() -> None:
+    """The start of the process is compared after its pidfd was opened."""
+    with running("sleep", "1000") as process:
+        found = identity.facts(process.pid)
+        assert found is not None
+        assert leftovers.kill(replace(found, start_mark="another time")) is False
+        assert process.poll() is None
+        assert leftovers.kill(found) is True
+
+
+class FailingThreads(Threads):
+    """Threads in which the first looks fail: no descriptor is left."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+        self.looks: list[frozenset[str]] = []
+
+    async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        self.looks.append(args[0].values)
+        await asyncio.sleep(0)
+        self.failures -= 1
+        if self.failures >= 0:
+            raise OSError(24, "Too many open files")
+        return 0
+
+
+async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    """It is repeated after a moment; who came meanwhile is served by the next one."""
+    threads, clock = FailingThreads(1), VirtualClock()
+    sweeper = Sweeper(threads, clock)
+    first = asyncio.create_task(sweeper.sweep("a"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    second = asyncio.create_task(sweeper.sweep("b"))
+    await clock.advance(leftovers.SCAN_RETRY_S)
+    await asyncio.gather(first, second)
+    assert threads.looks == [{"a"}, {"a"}, {"b"}]
+    assert "Too many open files" in caplog.text
+    threads.close()
+
+
+async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
+    """After a few tries the containers end without it."""
+    threads, clock = FailingThreads(leftovers.SCAN_TRIES), VirtualClock()
+    waiting = asyncio.create_task(Sweeper(threads, clock).sweep("a"))
+    await clock.advance(10)
+    await waiting
+    assert threads.looks == [{"a"}] * leftovers.SCAN_TRIES
+    threads.close()
+
+
+async def _until_marked(pid: int) -> None:
+    await _until(lambda: pid in identity.marked_processes(identity.INSTANCE_VARIABLE, frozenset(MARK.values())))
+
+
+async def _until(holds: Any) -> None:
+    deadline_s = time.monotonic() + WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        await asyncio.sleep(0.01)
