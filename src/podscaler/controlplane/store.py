@@ -63,9 +63,16 @@ class _Batch:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.transactions: list[Transaction] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
+        """Undo what its decisions did outside the store, the newest first, and tell the callers."""
+        for transaction in reversed(self.transactions):
+            try:
+                transaction.undo()
+            except Exception:
+                logger.exception("what a failed write was given cannot be given back, which is a bug")
         self.done.set_exception(error)
         self.done.exception()  # nobody may be left to ask: no complaint about that
 
@@ -124,14 +131,14 @@ class Store:
             await self._settled()
             raise
         if transaction.events:
-            self._accept(transaction.events)
+            self._accept(transaction)
         await self._settled()
         return result
 
     async def compact(self) -> int:
         """Forget the history: nothing before now can be watched or listed any more. Returns the new floor."""
         self._obsolete += self.log.clear(self.revision)
-        self._accept([])
+        self._join()
         await self._settled()
         return self.log.floor
 
@@ -147,15 +154,21 @@ class Store:
         event = self._undurable.get((resource, key))
         return event.entry if event else self.table(resource).find(key)
 
-    def _accept(self, events: list[Event]) -> None:
-        if self._pending is None:
-            self._pending = _Batch()
-        self._pending.events += events
-        for event in events:
+    def _accept(self, transaction: Transaction) -> None:
+        batch = self._join()
+        batch.events += transaction.events
+        batch.transactions.append(transaction)
+        for event in transaction.events:
             self._decided_revision = event.revision
             self._undurable[event.subject.resource, event.subject.key] = event
+
+    def _join(self) -> _Batch:
+        """The batch that is committed next; there is one from now on."""
+        if self._pending is None:
+            self._pending = _Batch()
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        return self._pending
 
     async def _settled(self) -> None:
         """Return when everything decided so far is durable. Raises StatusError 500 if it cannot be made so."""
@@ -220,7 +233,7 @@ class Store:
         self._in_flight = self._pending = None
         self._undurable.clear()
         self._decided_revision = self.revision
-        for batch in failed:
+        for batch in reversed(failed):
             batch.fail(error)
 
     def _load(self) -> None:

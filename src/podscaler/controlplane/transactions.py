@@ -28,6 +28,16 @@ class Transaction:
         self.is_dry = dry_run
         self.now_ns = now_ns
         self.events: list[Event] = []
+        self._undo: list[Callable[[], None]] = []
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Call `undo` if the changes are not committed: the newest first, when reads show the last commit again."""
+        self._undo.append(undo)
+
+    def undo(self) -> None:
+        """Call what was given to `on_failure`; for the store."""
+        while self._undo:
+            self._undo.pop()()
 
     def find(self, resource: str, namespace: str, name: str) -> Entry | None:
         """The newest version, None where there is no object."""
