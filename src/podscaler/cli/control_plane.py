@@ -85,6 +85,7 @@ class UpSettings:
         token_file: further users and their tokens, if any.
         anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
         audit_log: where requests are accounted for, if anywhere; `-` for standard output.
+        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
     data_dir: Path
@@ -101,6 +102,7 @@ class UpSettings:
     token_file: Path | None = None
     anonymous_health: bool = False
     audit_log: Path | None = None
+    is_new_cluster: bool = False
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -168,7 +170,7 @@ class ControlPlane:
 
     async def _start(self) -> None:
         data_dir = self._settings.data_dir
-        store = await open_store(data_dir, self._clock)
+        store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
         self._exit.push_async_callback(store.close)
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)

@@ -29,6 +29,9 @@ def default_data_dir() -> Path:
 @click.command(epilog="Example: podscaler up --horizontal-pod-autoscaler-sync-period=2s --metric-resolution=2s")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="where everything is kept")
 @click.option(
+    "--new-cluster", is_flag=True, help="begin with an empty cluster where the data dir has lost the database of one"
+)
+@click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -108,6 +111,7 @@ def command(
         anonymous_health=options["anonymous_health"],
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
+        is_new_cluster=options["new_cluster"],
     )
     run = _loop_runner()
     run(_up(wanted))

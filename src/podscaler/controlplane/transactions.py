@@ -30,6 +30,11 @@ class Transaction:
         self.events: list[Event] = []
         self._undo: list[Callable[[], None]] = []
 
+    def only_frees(self) -> bool:
+        """Whether it only removes objects and changes those that are being deleted: what a full disk still takes."""
+        left = [event.entry for event in self.events if event.entry is not None]
+        return all("deletionTimestamp" in entry.decode()["metadata"] for entry in left)
+
     def on_failure(self, undo: Callable[[], None]) -> None:
         """Call `undo` if the changes are not committed: the newest first, when reads show the last commit again."""
         self._undo.append(undo)

@@ -229,7 +229,7 @@ async def test_a_create_that_is_not_committed_keeps_nothing(failing):
 
 
 async def test_an_update_that_is_not_committed_keeps_what_the_service_had(failing):
-    """Its address and node port, given up by the update, are not given to another Service, in which two would be equal."""
+    """Its address and node port, given up by the update, are not given to another Service: two would have the same."""
     had = await create(failing, **NODE_PORT)
     gives_up = replace(failing, type="ExternalName", externalName="example.com", ports=[])
     assert await fail_all(failing, gives_up, create(failing, "other", **NODE_PORT)) == [500, 500]

@@ -1,8 +1,9 @@
 """The address controller: every Service that should have a clusterIP has one of this `up`'s block, and its node ports.
 
 Services get both while they are written (`give`), before they are validated; a write that is refused or not committed
-and a dry run give them back. `manager.Controllers` runs the controller in a `loop.ControlLoop` for Services of an earlier run: an address that
-the block does not hold (that run had another block) is replaced, keeping its place within the block where that is free.
+and a dry run give them back. `manager.Controllers` runs the controller in a `loop.ControlLoop` for Services of an
+earlier run: an address that the block does not hold (that run had another block) is replaced, keeping its place within
+the block where that is free.
 
 Source: documentation of Service; upstream's allocators in the storage of Services. Differs: an address that a user
 wrote down and that cannot be had is replaced, not refused; types NodePort and LoadBalancer get node ports on which
