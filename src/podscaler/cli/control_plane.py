@@ -301,7 +301,8 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     key = signing_key.ensure(data_dir / "service-account.key")
     groups = account_groups(AUTOSCALER_NAMESPACE)
     name = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
-    autoscaler = certificates.new_client(data_dir / "certificates", name, groups, now_ns=now_ns)
+    path = data_dir / "certificates" / "autoscaler.pem"
+    autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
     port = _read_port(data_dir / "port")
     proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
     return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler, proxy)
