@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from podscaler.cli import data_dir as data_dirs
 from podscaler.cli import ending_signals, endpoints, log_output, recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
@@ -18,12 +18,6 @@ from podscaler.controller import syncing
 from podscaler.errors import UsageError
 
 METRIC_RESOLUTION = "metric-resolution"
-
-
-def default_data_dir() -> Path:
-    """Where `up` keeps everything unless told otherwise: the user's data folder."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "podscaler"
 
 
 @click.command(epilog="Example: podscaler up --horizontal-pod-autoscaler-sync-period=2s --metric-resolution=2s")
@@ -95,7 +89,7 @@ def command(
     for flag in ("record", "metrics_bind_address") if without_autoscaler else ():
         if options[flag]:
             raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
-    folder = (data_dir or default_data_dir()).expanduser().absolute()
+    folder = data_dirs.absolute(data_dir)
     wanted = UpSettings(
         data_dir=folder,
         port=port,

@@ -306,8 +306,7 @@ class Store:
         try:
             return databases.entry_of(row)
         except ValueError as error:
-            why = f"the body of {row.title} (revision {row.revision}) is damaged: {error}"
-            raise UsageError(databases.damaged(self._journal.path, why)) from error
+            raise UsageError(databases.damaged(self._journal.path, databases.body_damage(row, error))) from error
 
     def _load(self) -> None:
         versions: dict[int, Entry] = {}

@@ -44,7 +44,7 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 16777216",
     "PRAGMA secure_delete = FAST",  # else every page that a delete frees is written once more, on a full disk too
 )
-_SHRINKING = "PRAGMA auto_vacuum = INCREMENTAL"
+SHRINKING = "PRAGMA auto_vacuum = INCREMENTAL"
 SELECT_ROWS = "SELECT revision, previous, at_ns, resource, namespace, name, CAST(body AS BLOB) FROM versions"
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
             found = check_format(database, path)
             if not found:
                 may_create()
-                database.execute(_SHRINKING)
+                database.execute(SHRINKING)
             for pragma in _PRAGMAS:
                 database.execute(pragma)
             if not found:
@@ -120,19 +120,21 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """An existing file, opened beside whoever writes to it. Raises UsageError if it is not one of ours."""
+    """An existing file, opened beside whoever writes to it.
+
+    Raises UsageError if it is not one of ours, sqlite3.Error if it is damaged from the start.
+    """
     if not path.is_file():
         raise UsageError(f"{path} is not there: a cluster's database is called {directory.DATABASE}.")
-    with _named(path):
-        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
-            database.execute("PRAGMA query_only = ON")
-            if not check_format(database, path):
-                raise UsageError(f"{path} is empty: there is no cluster in it.")
-            return database
-        except BaseException:
-            database.close()
-            raise
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        database.execute("PRAGMA query_only = ON")
+        if not check_format(database, path):
+            raise UsageError(f"{path} is empty: there is no cluster in it.")
+        return database
+    except BaseException:
+        database.close()
+        raise
 
 
 def check_format(database: sqlite3.Connection, path: Path) -> int:
@@ -203,6 +205,25 @@ def sync_file(path: Path) -> None:
         os.close(handle)
 
 
+def find_damage(database: sqlite3.Connection) -> str:
+    """What is wrong with a database, empty where it can be served. Raises sqlite3.Error where that cannot be read."""
+    (said,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    if said != "ok":
+        return " ".join(said.split())
+    for values in database.execute(SELECT_ROWS):
+        row = Row(*values)
+        try:
+            entry_of(row)
+        except ValueError as error:
+            return body_damage(row, error)
+    return ""
+
+
+def body_damage(row: Row, error: ValueError) -> str:
+    """What is wrong with the body of a row."""
+    return f"the body of {row.title} (revision {row.revision}) is damaged: {error}"
+
+
 def damaged(path: Path, why: object) -> str:
     """The sentence about a file that cannot be read, with the commands that help."""
     folder = path.parent
@@ -232,7 +253,7 @@ def _migrate(database: sqlite3.Connection, path: Path, found: int) -> None:
     try:
         if not copy.exists():
             write_private_copy(database, copy)
-        database.execute(_SHRINKING)
+        database.execute(SHRINKING)
         database.execute("VACUUM")
         migrate(database, found)
     except (sqlite3.Error, OSError) as error:
