@@ -8,8 +8,9 @@
    a lone write waits for one sync of the disk, a thousand concurrent ones share a few.
 3. When the batch is on disk, tables, log and watchers see it, in order, and the callers return.
 
-On a full disk writes are refused in upstream's words, except those that free space: these use what the journal keeps
-back, and while that is short, history is forgotten early. What is freed is kept back again first.
+On a full disk writes are refused in upstream's words, except those that need no more space than what they replace:
+these use what the journal keeps back, and while that is short, history is forgotten early. What is freed is kept back
+again first.
 
 A refusal, or a write that changes nothing, may rest on changes that are still on their way: its caller, too, hears of
 it when those are durable. If the disk fails, all that was on its way fails, and the state is that of the last commit.
@@ -151,9 +152,9 @@ class Store:
             try:
                 return await self._attempt(decide, transaction)
             except DiskFull:
-                if not transaction.only_frees():
+                if not transaction.fits_full_disk():
                     await self._recover()
-                if is_last or (self._is_short and not transaction.only_frees()):
+                if is_last or (self._is_short and not transaction.fits_full_disk()):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -164,7 +165,7 @@ class Store:
             await self._settled()
             raise
         if transaction.events:
-            if self._is_short and not transaction.only_frees():
+            if self._is_short and not transaction.fits_full_disk():
                 raise DiskFull()
             self._accept(transaction)
         await self._settled()

@@ -111,6 +111,16 @@ async def test_what_belongs_to_a_delete_is_taken(store: Store) -> None:
     assert names(store) == ["a"]
 
 
+async def test_an_update_that_takes_no_more_space_is_taken(store: Store) -> None:
+    """A heartbeat, or a smaller object, replaces what is there; a larger one is refused."""
+    await store.write(put("a"))
+    Space(store, 20_000).free_bytes = 1900
+    assert await outcome(store.write(put("b", 2000))) == f"500  {FULL}"
+    assert await outcome(store.write(put("a", 1000))) == "done"
+    assert await outcome(store.write(put("a", 900))) == "done"
+    assert await outcome(store.write(put("a", 1000))) == f"500  {FULL}"
+
+
 async def test_a_delete_that_shares_a_commit_with_a_create_goes_through(store: Store) -> None:
     """The commit of both fails; the delete is decided again, the create is refused."""
     await store.write(put("a"))
