@@ -151,6 +151,16 @@ async def test_a_cluster_is_not_replaced_by_mistake(directory: Path, file: Path)
     assert restore.restore(file, directory, is_forced=True)[1] == directory / "before-restore-2"
 
 
+async def test_a_backup_of_an_earlier_format_is_migrated(directory: Path, file: Path, tmp_path: Path) -> None:
+    """One without a cluster's id, as the first version would have it: the restored cluster gets one."""
+    damage(directory, "ALTER TABLE state DROP COLUMN cluster")
+    damage(directory, "PRAGMA user_version = 1")
+    assert backup.write(directory, file) == Contents(objects=2, revision=6)
+    restore.restore(file, tmp_path / "new")
+    async with running(tmp_path / "new") as store:
+        assert specs(store).keys() == {"a", "b"}
+
+
 async def test_a_directory_in_use_is_not_restored(directory: Path, file: Path) -> None:
     """`up` must be stopped."""
     backup.write(directory, file)
@@ -159,7 +169,7 @@ async def test_a_directory_in_use_is_not_restored(directory: Path, file: Path) -
             restore.restore(file, directory, is_forced=True)
 
 
-async def test_a_lost_database_is_restored_without_force_being_enough_to_know(directory: Path, file: Path) -> None:
+async def test_a_lost_database_is_restored_on_demand(directory: Path, file: Path) -> None:
     """The directory says that it had a cluster, so that --force is needed, and then it goes on."""
     backup.write(directory, file)
     (directory / DATABASE).unlink()
