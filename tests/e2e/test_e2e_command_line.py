@@ -117,6 +117,23 @@ def test_a_damaged_data_dir_is_named(fresh_up: Up) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_lost_database_is_named_and_replaced_on_demand(fresh_up: Up) -> None:
+    """`up` begins no empty cluster by itself where there was one; with --new-cluster it does, with the same token."""
+    fresh_up.start()
+    assert fresh_up.stop() == 0
+    path, token = fresh_up.data_dir / "objects.sqlite", (fresh_up.data_dir / "token").read_bytes()
+    path.unlink()
+    status, said = podscaler("up", "--data-dir", str(fresh_up.data_dir))
+    assert (status, said.partition(" (")[0]) == (
+        2,
+        f"podscaler: {path} is missing or empty, but this data directory had a cluster",
+    )
+    fresh_up.flags = (*fresh_up.flags, "--new-cluster")
+    fresh_up.start()
+    assert fresh_up.get("/readyz") == "ok"
+    assert (fresh_up.data_dir / "token").read_bytes() == token
+
+
 def test_a_data_dir_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     """What fails after the database was opened is a sentence too."""
     (tmp_path / "address-block").mkdir()

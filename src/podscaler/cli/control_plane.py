@@ -85,6 +85,7 @@ class UpSettings:
         token_file: further users and their tokens, if any.
         anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
         audit_log: where requests are accounted for, if anywhere; `-` for standard output.
+        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
     data_dir: Path
@@ -101,6 +102,7 @@ class UpSettings:
     token_file: Path | None = None
     anonymous_health: bool = False
     audit_log: Path | None = None
+    is_new_cluster: bool = False
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -168,7 +170,7 @@ class ControlPlane:
 
     async def _start(self) -> None:
         data_dir = self._settings.data_dir
-        store = await open_store(data_dir, self._clock)
+        store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
         self._exit.push_async_callback(store.close)
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)
@@ -299,7 +301,8 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     key = signing_key.ensure(data_dir / "service-account.key")
     groups = account_groups(AUTOSCALER_NAMESPACE)
     name = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
-    autoscaler = certificates.new_client(data_dir / "certificates", name, groups, now_ns=now_ns)
+    path = data_dir / "certificates" / "autoscaler.pem"
+    autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
     port = _read_port(data_dir / "port")
     proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
     return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler, proxy)

@@ -9,6 +9,7 @@ from podscaler import __version__
 from podscaler.errors import PodscalerError
 
 COMMANDS = {
+    "backup": ("podscaler.cli.backup", "a cluster of `up` as one file, while it runs"),
     "completion": ("podscaler.cli.completion", "what a shell has to read to complete commands and flags"),
     "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
     "convert": ("podscaler.cli.convert", "autoscalers between all versions of their API"),
@@ -18,6 +19,7 @@ COMMANDS = {
     "lint": ("podscaler.cli.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
     "migrate": ("podscaler.cli.migrate", "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round"),
     "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),
+    "restore": ("podscaler.cli.restore", "a cluster of `up` out of a backup"),
     "up": ("podscaler.cli.up", "a whole control plane on this machine, with real processes as pods"),
 }
 

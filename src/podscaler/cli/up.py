@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from podscaler.cli import data_dir as data_dirs
 from podscaler.cli import ending_signals, endpoints, log_output, recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
@@ -20,14 +20,11 @@ from podscaler.errors import UsageError
 METRIC_RESOLUTION = "metric-resolution"
 
 
-def default_data_dir() -> Path:
-    """Where `up` keeps everything unless told otherwise: the user's data folder."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "podscaler"
-
-
 @click.command(epilog="Example: podscaler up --horizontal-pod-autoscaler-sync-period=2s --metric-resolution=2s")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="where everything is kept")
+@click.option(
+    "--new-cluster", is_flag=True, help="begin with an empty cluster where the data dir has lost the database of one"
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -92,7 +89,7 @@ def command(
     for flag in ("record", "metrics_bind_address") if without_autoscaler else ():
         if options[flag]:
             raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
-    folder = (data_dir or default_data_dir()).expanduser().absolute()
+    folder = data_dirs.absolute(data_dir)
     wanted = UpSettings(
         data_dir=folder,
         port=port,
@@ -108,6 +105,7 @@ def command(
         anonymous_health=options["anonymous_health"],
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
+        is_new_cluster=options["new_cluster"],
     )
     run = _loop_runner()
     run(_up(wanted))

@@ -1,8 +1,9 @@
-"""What the server gives an object while it is written: taken before the object is judged, kept once it is stored.
+"""What the server gives an object while it is written: taken before the object is judged, final once it is committed.
 
 `writing` asks for it between the preparation of an object and its validation, as upstream does, also on dry runs;
 `services.cluster_ips` gives Services their addresses. A decision about a write is never interleaved with another, so
-that what one has taken and given back nobody has missed.
+that what one has taken and given back nobody has missed. A write that was decided and then not committed (the disk
+failed) gives back what it was given: `undo`, which the transaction calls.
 
 Source: upstream's registry store (BeginCreate, BeginUpdate).
 """
@@ -22,14 +23,22 @@ class Grant:
 
     Args:
         spec: fields of the spec that the object gets, in place of its own; empty where it lacks nothing.
-        keep: called once the object is stored.
-        take_back: called if it is not.
+        keep: called once the write is decided.
+        take_back: called if it is refused, or is a dry run.
+        undo: called if the write was decided (`keep`) and its commit failed; reads show the last commit then, and the
+            undo of every later write was called before.
     """
 
     def __init__(
-        self, spec: Object, *, keep: Callable[[], None] = _do_nothing, take_back: Callable[[], None] = _do_nothing
+        self,
+        spec: Object,
+        *,
+        keep: Callable[[], None] = _do_nothing,
+        take_back: Callable[[], None] = _do_nothing,
+        undo: Callable[[], None] = _do_nothing,
     ) -> None:
         self.spec = spec
+        self.undo = undo
         self._keep = keep
         self._take_back = take_back
 
@@ -38,7 +47,7 @@ class Grant:
         return {**obj, "spec": {**obj["spec"], **self.spec}} if self.spec else obj
 
     def keep(self) -> None:
-        """The object has it from now on."""
+        """The object has it from now on, unless `undo` is called."""
         self._keep()
         self._take_back = _do_nothing
 

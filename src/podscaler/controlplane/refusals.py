@@ -143,6 +143,10 @@ def unnamed_failure(message: str) -> StatusError:
     return StatusError(message, code=500)
 
 
+SPACE_EXCEEDED = "etcdserver: mvcc: database space exceeded"
+"""What upstream answers, 500 without a reason, when there is no space for another object."""
+
+
 def internal_error(message: str) -> StatusError:
     """500: our fault, or the machine's."""
     causes = [Cause(reason="", message=message)]

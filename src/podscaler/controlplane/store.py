@@ -8,12 +8,17 @@
    a lone write waits for one sync of the disk, a thousand concurrent ones share a few.
 3. When the batch is on disk, tables, log and watchers see it, in order, and the callers return.
 
+On a full disk writes are refused in upstream's words, except those that need no more space than what they replace:
+these use what the journal keeps back, and while that is short, history is forgotten early. What is freed is kept back
+again first.
+
 A refusal, or a write that changes nothing, may rest on changes that are still on their way: its caller, too, hears of
 it when those are durable. If the disk fails, all that was on its way fails, and the state is that of the last commit.
 A listener that fails makes no write fail, which has happened: its fault is logged, and the other listeners are told.
 """
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -24,11 +29,17 @@ from typing import Protocol, TypeVar
 from podscaler.clock import Clock
 from podscaler.controlplane import refusals
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.journal import FILE_NAME, Bounds, Journal, Row, open_journal
+from podscaler.controlplane.journal import Bounds, Journal, open_journal
 from podscaler.controlplane.log import Event, EventLog, Retention
+from podscaler.controlplane.storage import database as databases
+from podscaler.controlplane.storage.database import Row
+from podscaler.controlplane.storage.reserve import is_full
 from podscaler.controlplane.tables import Table
 from podscaler.controlplane.transactions import Transaction
 from podscaler.errors import StatusError, UsageError
+
+RECOVERY_INTERVAL_S = 1.0
+"""How long writes are refused on a full disk before one of them looks for space again."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -58,14 +69,28 @@ async def run_inline(call: Callable[[], T], /) -> T:
     return call()
 
 
+class DiskFull(StatusError):
+    """A write that is refused because the disk is full, as etcd refuses one beyond its quota."""
+
+    def __init__(self) -> None:
+        super().__init__(refusals.SPACE_EXCEEDED, code=500)
+
+
 class _Batch:
     """Changes that become durable together."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.transactions: list[Transaction] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
+        """Undo what its decisions did outside the store, the newest first, and tell the callers."""
+        for transaction in reversed(self.transactions):
+            try:
+                transaction.undo()
+            except Exception:
+                logger.exception("what a failed write was given cannot be given back, which is a bug")
         self.done.set_exception(error)
         self.done.exception()  # nobody may be left to ask: no complaint about that
 
@@ -81,15 +106,17 @@ class Store:
         self.revision = bounds.revision
         self.log = EventLog(bounds.floor, retention)
         self._tables: dict[str, Table] = {}
+        self._obsolete: list[int] = []
         self._load()
         self._decided_revision = self.revision
         self._undurable: dict[tuple[str, str], Event] = {}
         self._pending: _Batch | None = None
         self._in_flight: _Batch | None = None
-        self._obsolete: list[int] = []
         self._flusher: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[list[Event]], None]] = []
         self._closed = False
+        self._is_short = journal.is_short
+        self._next_recovery_s = 0.0
 
     def table(self, resource: str) -> Table:
         """The current entries of a resource."""
@@ -111,27 +138,43 @@ class Store:
     async def write(self, decide: Callable[[Transaction], T], *, dry_run: bool = False) -> T:
         """Run `decide`, make its changes durable and return its result; a `dry_run` has none.
 
-        Raises what `decide` raises; StatusError 500 if the disk fails, 503 once the store is closed.
+        Raises what `decide` raises, which may be called twice; StatusError 500 if the disk fails, 503 once the store is
+        closed.
         """
         if self._closed:
             raise refusals.unavailable("the store is closed")
-        transaction = Transaction(
-            self._find_decided, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
-        )
+        if self._is_short and not dry_run:
+            await self._recover()
+        for is_last in (False, True):
+            transaction = Transaction(
+                self._find_decided, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
+            )
+            try:
+                return await self._attempt(decide, transaction)
+            except DiskFull:
+                if not transaction.fits_full_disk():
+                    await self._recover()
+                if is_last or (self._is_short and not transaction.fits_full_disk()):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, decide: Callable[[Transaction], T], transaction: Transaction) -> T:
         try:
             result = decide(transaction)
         except StatusError:
             await self._settled()
             raise
         if transaction.events:
-            self._accept(transaction.events)
+            if self._is_short and not transaction.fits_full_disk():
+                raise DiskFull()
+            self._accept(transaction)
         await self._settled()
         return result
 
     async def compact(self) -> int:
         """Forget the history: nothing before now can be watched or listed any more. Returns the new floor."""
         self._obsolete += self.log.clear(self.revision)
-        self._accept([])
+        self._join()
         await self._settled()
         return self.log.floor
 
@@ -147,15 +190,21 @@ class Store:
         event = self._undurable.get((resource, key))
         return event.entry if event else self.table(resource).find(key)
 
-    def _accept(self, events: list[Event]) -> None:
-        if self._pending is None:
-            self._pending = _Batch()
-        self._pending.events += events
-        for event in events:
+    def _accept(self, transaction: Transaction) -> None:
+        batch = self._join()
+        batch.events += transaction.events
+        batch.transactions.append(transaction)
+        for event in transaction.events:
             self._decided_revision = event.revision
             self._undurable[event.subject.resource, event.subject.key] = event
+
+    def _join(self) -> _Batch:
+        """The batch that is committed next; there is one from now on."""
+        if self._pending is None:
+            self._pending = _Batch()
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        return self._pending
 
     async def _settled(self) -> None:
         """Return when everything decided so far is durable. Raises StatusError 500 if it cannot be made so."""
@@ -168,27 +217,58 @@ class Store:
             while self._pending is not None:
                 batch, self._pending = self._pending, None
                 self._in_flight = batch
+                if self._is_short:
+                    await self._run(self._journal.make_room)
                 await self._commit(batch.events)
                 self._in_flight = None
-                batch.done.set_result(None)
+                try:
+                    if self._is_short:
+                        await self._refill()
+                finally:
+                    batch.done.set_result(None)
         except (sqlite3.Error, OSError) as error:
-            logger.error("the store cannot write: %s", error)
-            self._give_up(refusals.internal_error(f"the store cannot write: {error}"))
+            logger.error("the store cannot write to %s: %s", self._journal.path, error)
+            if is_full(error):
+                self._is_short = True
+                self._give_up(DiskFull())
+            else:
+                self._give_up(refusals.internal_error(f"the store cannot write: {error}"))
         except BaseException:
             self._give_up(refusals.internal_error("the store stopped writing"))
             raise
         finally:
             self._flusher = None
 
+    async def _recover(self) -> None:
+        """Try to get space back, once in a while; a write that comes meanwhile is refused or takes its chance."""
+        now_s = self._clock.monotonic_s()
+        if now_s < self._next_recovery_s:
+            return
+        self._next_recovery_s = now_s + RECOVERY_INTERVAL_S
+        self._join()
+        with contextlib.suppress(StatusError):  # logged, and the write that follows meets the same disk
+            await self._settled()
+
+    async def _refill(self) -> None:
+        """Forget history, and keep back what that and the last commit freed."""
+        self._obsolete += self.log.clear(self.revision)
+        while self._obsolete:
+            await self._commit([])
+            await self._run(self._journal.make_room)
+        self._is_short = not await self._run(self._journal.refill)
+        if not self._is_short:
+            logger.warning("the disk of %s has space again: all writes are taken", self._journal.path)
+
     async def _commit(self, events: list[Event]) -> None:
         rows = [_row(event) for event in events]
-        obsolete, self._obsolete = self._obsolete, []
+        most = self._journal.obsolete_at_once if self._is_short else len(self._obsolete)
+        obsolete, self._obsolete = self._obsolete[:most], self._obsolete[most:]
         revision = events[-1].revision if events else self.revision
         bounds = Bounds(revision, self.log.floor)
         try:
             await self._run(lambda: self._journal.commit(rows, obsolete, bounds))
         except BaseException:
-            self._obsolete += obsolete
+            self._obsolete = obsolete + self._obsolete  # in this order: an object goes before the row of its deletion
             raise
         self._show(events)
 
@@ -220,17 +300,26 @@ class Store:
         self._in_flight = self._pending = None
         self._undurable.clear()
         self._decided_revision = self.revision
-        for batch in failed:
+        for batch in reversed(failed):
             batch.fail(error)
+
+    def _entry_of(self, row: Row) -> Entry | None:
+        try:
+            return databases.entry_of(row)
+        except ValueError as error:
+            raise UsageError(databases.damaged(self._journal.path, databases.body_damage(row, error))) from error
 
     def _load(self) -> None:
         versions: dict[int, Entry] = {}
         current: dict[tuple[str, str], Entry] = {}
         for row in self._journal.rows():
             previous = versions.get(row.previous)
-            entry = None if row.body is None else _entry(row, row.body)
+            entry = self._entry_of(row)
             if row.revision > self.log.floor:
                 self.log.append(Event(row.revision, row.at_ns, entry, previous))
+            else:  # what it replaced is there only if an earlier run was ended before it was deleted
+                self._obsolete += [row.previous] if previous is not None else []
+                self._obsolete += [row.revision] if entry is None else []
             if entry is not None:
                 if previous is not None:
                     entry.share(previous)
@@ -251,6 +340,7 @@ async def open_store(
     retention: Retention | None = None,
     run: Runner | None = None,
     is_synced: bool = True,
+    is_new_cluster: bool = False,
 ) -> Store:
     """The store kept in `directory`, with everything that was acknowledged before.
 
@@ -260,6 +350,7 @@ async def open_store(
         retention: how much history is kept.
         run: where blocking calls run, by default a thread of its own.
         is_synced: whether commits wait for the disk; False is for tests.
+        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
 
     Raises:
         UsageError: see `journal.open_journal`; or what it holds cannot be read.
@@ -268,12 +359,12 @@ async def open_store(
     kept = retention or Retention()
 
     def load() -> Store:
-        journal = open_journal(directory, is_synced=is_synced)
+        journal = open_journal(directory, is_synced=is_synced, is_new_cluster=is_new_cluster)
         try:
             return Store(journal, clock, retention=kept, run=run)
         except sqlite3.Error as error:
             journal.close()
-            raise UsageError(f"{directory / FILE_NAME} cannot be read as a store of objects: {error}.") from error
+            raise UsageError(databases.damaged(journal.path, error)) from error
         except BaseException:
             journal.close()
             raise
@@ -292,7 +383,3 @@ def _row(event: Event) -> Row:
         name=subject.name,
         body=event.entry.body if event.entry else None,
     )
-
-
-def _entry(row: Row, body: bytes) -> Entry:
-    return Entry(row.resource, row.namespace, row.name, row.revision, body)

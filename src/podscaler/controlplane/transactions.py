@@ -9,6 +9,9 @@ from podscaler.controlplane import entries
 from podscaler.controlplane.entries import Entry, Object
 from podscaler.controlplane.log import Event
 
+_DIGITS_BYTES = 16
+"""By how much numbers in an object (its version, counters) may grow before it counts as larger."""
+
 Find = Callable[[str, str], Entry | None]
 
 
@@ -28,6 +31,24 @@ class Transaction:
         self.is_dry = dry_run
         self.now_ns = now_ns
         self.events: list[Event] = []
+        self._undo: list[Callable[[], None]] = []
+
+    def fits_full_disk(self) -> bool:
+        """Whether a full disk still takes it: it needs no more space than what it replaces.
+
+        It removes objects, changes those that are being deleted, or makes others not larger: what pods and nodes report
+        while they go.
+        """
+        return all(map(_takes_no_space, self.events))
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Call `undo` if the changes are not committed: the newest first, when reads show the last commit again."""
+        self._undo.append(undo)
+
+    def undo(self) -> None:
+        """Call what was given to `on_failure`; for the store."""
+        while self._undo:
+            self._undo.pop()()
 
     def find(self, resource: str, namespace: str, name: str) -> Entry | None:
         """The newest version, None where there is no object."""
@@ -60,3 +81,11 @@ class Transaction:
     def _next_revision(self) -> int:
         self._revision += 1
         return self._revision
+
+
+def _takes_no_space(event: Event) -> bool:
+    if event.entry is None:
+        return True
+    if event.previous is not None and len(event.entry.body) <= len(event.previous.body) + _DIGITS_BYTES:
+        return True
+    return "deletionTimestamp" in event.entry.decode()["metadata"]

@@ -257,9 +257,11 @@ class Writer:
 
 
 def _put(transaction: Transaction, resource: Resource, new: Object, grant: Grant) -> Entry:
+    entry = transaction.put(resource.storage_key, new)
     if not transaction.is_dry:
         grant.keep()
-    return transaction.put(resource.storage_key, new)
+        transaction.on_failure(grant.undo)
+    return entry
 
 
 def _changed(stored: Entry, change: Change) -> Object:

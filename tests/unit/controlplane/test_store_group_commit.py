@@ -10,7 +10,7 @@ import pytest
 
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.log import Retention
-from podscaler.controlplane.store import Store, open_store
+from podscaler.controlplane.store import RECOVERY_INTERVAL_S, Store, open_store
 from podscaler.controlplane.transactions import Transaction
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
@@ -268,15 +268,16 @@ async def test_thread_commits_do_not_block_the_loop(tmp_path: Path, clock: Virtu
 
 
 async def test_full_disk_refuses_writes_and_recovers(tmp_path: Path, clock: VirtualClock) -> None:
-    """A database that may not grow refuses with 500 and keeps what it has; given room, it goes on."""
+    """A database that may not grow refuses in the words of etcd and keeps what it has; given room, it goes on."""
     store = await open_store(tmp_path / "data", clock)
     await store.write(put("a"))
     database = store._journal._database
     database.execute(f"PRAGMA max_page_count = {database.execute('PRAGMA page_count').fetchone()[0]}")
-    with pytest.raises(StatusError, match="the store cannot write: database or disk is full"):
+    with pytest.raises(StatusError, match="etcdserver: mvcc: database space exceeded"):
         await store.write(put("b", pad="x" * 100_000))
     assert (names(store), store.revision) == (["a"], 2)
     database.execute("PRAGMA max_page_count = 1073741823")
+    await clock.advance(RECOVERY_INTERVAL_S)
     await store.write(put("c"))
     await store.close()
     again = await open_store(tmp_path / "data", clock)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.journal import FILE_NAME, FORMAT, Bounds, Row, open_journal
+from podscaler.controlplane.journal import Bounds, open_journal
+from podscaler.controlplane.storage.database import FORMAT, Row
+from podscaler.controlplane.storage.directory import DATABASE
 from podscaler.errors import UsageError
 
 
@@ -79,13 +81,13 @@ def test_directory_belongs_to_one_at_a_time(tmp_path: Path) -> None:
 def test_newer_format_is_refused_undamaged(tmp_path: Path) -> None:
     """A file of a newer version gives a sentence, stays as it is, and leaves the directory free."""
     open_journal(tmp_path).close()
-    path = tmp_path / FILE_NAME
+    path = tmp_path / DATABASE
     with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version = {FORMAT + 1}")
     database.close()
     before = path.read_bytes()
     for _ in range(2):
-        with pytest.raises(UsageError, match=r"was written by a newer podscaler \(format 2, this one knows 1\)"):
+        with pytest.raises(UsageError, match=r"was written by a newer podscaler \(format 3, this one knows 2\)"):
             open_journal(tmp_path)
     assert path.read_bytes() == before
 
@@ -99,7 +101,7 @@ def test_newer_format_is_refused_undamaged(tmp_path: Path) -> None:
 )
 def test_foreign_files_are_refused_undamaged(tmp_path: Path, content: bytes | None, sentence: str) -> None:
     """A file that is not ours is not touched."""
-    path = tmp_path / FILE_NAME
+    path = tmp_path / DATABASE
     if content is None:
         database = sqlite3.connect(path)
         database.execute("CREATE TABLE other (x)")
@@ -114,7 +116,7 @@ def test_foreign_files_are_refused_undamaged(tmp_path: Path, content: bytes | No
 
 def test_crash_during_creation_counts_as_empty(tmp_path: Path) -> None:
     """A file that was made but got no tables yet is set up by the next start."""
-    (tmp_path / FILE_NAME).touch()
+    (tmp_path / DATABASE).touch()
     journal = open_journal(tmp_path)
     assert journal.bounds() == Bounds(1, 1)
     journal.close()

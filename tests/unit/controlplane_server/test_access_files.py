@@ -186,6 +186,50 @@ def test_a_clients_certificate(tmp_path: Path) -> None:
     assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
+DAY_NS = 86_400 * 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "later_ns", "is_kept"),
+    [
+        pytest.param("ann", 300 * DAY_NS, True, id="good for two months more"),
+        pytest.param("ann", 336 * DAY_NS, False, id="about to expire"),
+        pytest.param("ben", 0, False, id="another user"),
+    ],
+)
+def test_a_clients_certificate_is_kept_while_it_is_good(
+    tmp_path: Path, name: str, later_ns: int, is_kept: bool
+) -> None:
+    """A start rewrites no credentials that are there and valid; others are made anew and kept."""
+    path = tmp_path / "client.pem"
+    first = certificates.ensure_client(path, "ann", (), now_ns=NOW_NS)
+    again = certificates.ensure_client(path, name, (), now_ns=NOW_NS + later_ns)
+    assert (again == first) == is_kept
+    assert path.read_bytes() == again.key_pem + again.certificate_pem
+
+
+def test_a_clients_certificate_of_another_authority_is_replaced(tmp_path: Path) -> None:
+    """The authority may be one that was restored."""
+    path = tmp_path / "client.pem"
+    first = certificates.ensure_client(path, "ann", (), now_ns=NOW_NS)
+    (tmp_path / "ca.pem").unlink()
+    assert certificates.ensure_client(path, "ann", (), now_ns=NOW_NS) != first
+
+
+def test_a_secret_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    """The same content needs no space; another mode or content is put right."""
+    path = tmp_path / "token"
+    secret_files.write(path, b"secret")
+    before = path.stat()
+    secret_files.write(path, b"secret")
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    path.chmod(0o644)
+    secret_files.write(path, b"secret")
+    assert path.stat().st_mode & 0o777 == 0o600
+    secret_files.write(path, b"other")
+    assert path.read_bytes() == b"other"
+
+
 @pytest.mark.parametrize(
     ("certificate", "user"),
     [

@@ -28,5 +28,6 @@ def test_its_files_are_secret_and_its_authority_stays(tmp_path: Path) -> None:
     first = front_proxy.ensure(tmp_path / "front-proxy", now_ns=NOW_NS)
     second = front_proxy.ensure(tmp_path / "front-proxy", now_ns=NOW_NS)
     assert first.authority_pem == second.authority_pem
+    assert first.identity.read_bytes() == second.identity.read_bytes()
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "front-proxy").iterdir()}
     assert modes == {"ca.pem": 0o600, "client.pem": 0o600}

@@ -1,13 +1,19 @@
 """Addresses and node ports are given while a Service is written, as upstream's storage of Services gives them."""
 
+import asyncio
+import sqlite3
+from random import Random
 from types import SimpleNamespace
 
 import pytest
 
 from podscaler.api import catalog
+from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
+from podscaler.controlplane.store import open_store
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
@@ -167,3 +173,74 @@ async def test_what_a_deleted_service_had_is_free_when_the_delete_returns(world)
 async def test_without_a_name_there_is_no_address(world, dry_run, expected):
     """Upstream's record of the address needs a name, which comes before the object's own; a dry run makes no record."""
     assert await refusal(create(world, "", dry_run=dry_run)) == (422, f'Service "" is invalid: {expected}')
+
+
+@pytest.fixture
+async def failing(tmp_path):
+    """A world whose disk fails while `failing.disk.error` is set, and commits when `failing.disk.gate` is open."""
+    clock, block, disk = VirtualClock(), AddressBlock(7), FailingDisk()
+    store = await open_store(tmp_path, clock, run=disk, is_synced=False)
+    objects = Objects(store, catalog.RESOURCES, random=Random(0))
+    registry = LocalRegistry(objects)
+    await registry.create("namespaces", {"metadata": {"name": "default"}})
+    controller = ClusterIPs(registry, clock, block)
+    objects.give(SERVICES, controller.give)
+    objects.listen(controller.notice)
+    yield SimpleNamespace(objects=objects, registry=registry, block=block, disk=disk)
+    disk.error = None
+    disk.gate.set()
+    await store.close()
+
+
+class FailingDisk:
+    """Runs the store's calls on the event loop, once the gate is open; fails them while there is an error."""
+
+    def __init__(self):
+        self.error = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self, call):
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return call()
+
+
+async def fail_all(world, *writes):
+    """Decide all writes, in order, then fail the commits; their status codes."""
+    world.disk.gate.clear()
+    tasks = []
+    for write in writes:
+        tasks.append(asyncio.ensure_future(write))
+        await asyncio.sleep(0)
+    world.disk.error = sqlite3.OperationalError("disk I/O error")
+    world.disk.gate.set()
+    failed = await asyncio.gather(*tasks, return_exceptions=True)
+    world.disk.error = None
+    return [error.code for error in failed]
+
+
+async def test_a_create_that_is_not_committed_keeps_nothing(failing):
+    """Address and node port are free again after the disk failed."""
+    assert await fail_all(failing, create(failing, "lost", **NODE_PORT)) == [500]
+    assert failing.block.reserve_service("127.7.224.1")
+    assert (await create(failing, **NODE_PORT))["ports"][0]["nodePort"] == 30000
+
+
+async def test_an_update_that_is_not_committed_keeps_what_the_service_had(failing):
+    """Its address and node port, given up by the update, are not given to another Service: two would have the same."""
+    had = await create(failing, **NODE_PORT)
+    gives_up = replace(failing, type="ExternalName", externalName="example.com", ports=[])
+    assert await fail_all(failing, gives_up, create(failing, "other", **NODE_PORT)) == [500, 500]
+    other = await create(failing, "other", **NODE_PORT, clusterIP=had["clusterIP"])
+    assert other["clusterIP"] != had["clusterIP"]
+    assert (had["ports"][0]["nodePort"], other["ports"][0]["nodePort"]) == (30000, 30001)
+
+
+async def test_a_later_batch_that_fails_takes_nothing_from_an_earlier_one(failing):
+    """What was given up in a commit that succeeded stays free, though a later write to the same Service fails."""
+    had = (await create(failing))["clusterIP"]
+    await replace(failing, type="ExternalName", externalName="example.com", ports=[])
+    assert await fail_all(failing, replace(failing), create(failing, "other")) == [500, 500]
+    assert failing.block.reserve_service(had)

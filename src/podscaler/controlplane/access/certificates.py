@@ -124,13 +124,27 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
-    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-    subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    builder = _builder(subject, authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
+    builder = _builder(_user(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
     builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
     certificate = builder.sign(authority.key, hashes.SHA256())
     return ClientPair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
+
+
+def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
+    """As `new_client` of the folder in which `path` is; kept there (0600), and renewed as a server's certificate is.
+
+    Raises:
+        UsageError: the file or the authority cannot be read or written, or holds something else.
+    """
+    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    authority = _ensure_authority(path.parent / "ca.pem", now)
+    found = _load(path)
+    if found is not None and _is_current(found, authority, now) and found.certificate.subject == _user(name, groups):
+        return ClientPair(found.certificate.public_bytes(serialization.Encoding.PEM), _key_pem(found.key))
+    made = new_client(path.parent, name, groups, now_ns=now_ns)
+    secret_files.write(path, made.key_pem + made.certificate_pem)
+    return made
 
 
 def authority_of(folder: Path, *, now_ns: int) -> bytes:
@@ -167,13 +181,20 @@ def _load(path: Path) -> _Pair | None:
 
 
 def _is_usable(pair: _Pair, authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> bool:
+    had = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return _is_current(pair, authority, now) and set(names) <= set(had)
+
+
+def _is_current(pair: _Pair, authority: _Pair, now: datetime) -> bool:
     certificate = pair.certificate
     if certificate.not_valid_after_utc - RENEWAL_MARGIN < now or certificate.not_valid_before_utc > now:
         return False
-    if certificate.issuer != authority.certificate.subject:
-        return False
-    had = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return set(names) <= set(had)
+    return certificate.issuer == authority.certificate.subject
+
+
+def _user(name: str, groups: Sequence[str]) -> x509.Name:
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
 def _new_authority(now: datetime) -> _Pair:

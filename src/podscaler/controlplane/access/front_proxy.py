@@ -9,7 +9,7 @@ Source: the documentation of the aggregation layer (`--proxy-client-cert-file`, 
 from dataclasses import dataclass
 from pathlib import Path
 
-from podscaler.controlplane.access import certificates, secret_files
+from podscaler.controlplane.access import certificates
 
 NAME = "front-proxy-client"
 
@@ -28,7 +28,7 @@ class FrontProxy:
 
 
 def ensure(folder: Path, *, now_ns: int) -> FrontProxy:
-    """The front proxy whose authority is kept in `folder`; its own certificate is made anew.
+    """The front proxy whose authority is kept in `folder`, as its own certificate is until it is about to expire.
 
     Args:
         folder: for `ca.pem` and `client.pem`, each key and certificate in one file (0600).
@@ -38,7 +38,6 @@ def ensure(folder: Path, *, now_ns: int) -> FrontProxy:
         UsageError: the files cannot be read or written, or hold something else.
     """
     authority_pem = certificates.authority_of(folder, now_ns=now_ns)
-    pair = certificates.new_client(folder, NAME, (), now_ns=now_ns)
     identity = folder / "client.pem"
-    secret_files.write(identity, pair.key_pem + pair.certificate_pem)
+    certificates.ensure_client(identity, NAME, (), now_ns=now_ns)
     return FrontProxy(authority_pem, identity)

@@ -1,8 +1,9 @@
 """The address controller: every Service that should have a clusterIP has one of this `up`'s block, and its node ports.
 
-Services get both while they are written (`give`), before they are validated; a write that fails and a dry run give them
-back. `manager.Controllers` runs the controller in a `loop.ControlLoop` for Services of an earlier run: an address that
-the block does not hold (that run had another block) is replaced, keeping its place within the block where that is free.
+Services get both while they are written (`give`), before they are validated; a write that is refused or not committed
+and a dry run give them back. `manager.Controllers` runs the controller in a `loop.ControlLoop` for Services of an
+earlier run: an address that the block does not hold (that run had another block) is replaced, keeping its place within
+the block where that is free.
 
 Source: documentation of Service; upstream's allocators in the storage of Services. Differs: an address that a user
 wrote down and that cannot be had is replaced, not refused; types NodePort and LoadBalancer get node ports on which
@@ -88,7 +89,8 @@ class ClusterIPs:
             self._addresses.release(address)
             raise error if isinstance(error, StatusError) else refusals.internal_error(str(error)) from error
         keep = partial(self._keep, key, {**spec, **given}, address)
-        return Grant(given, keep=keep, take_back=partial(self._addresses.release, address))
+        take_back = partial(self._addresses.release, address)
+        return Grant(given, keep=keep, take_back=take_back, undo=partial(self._restore, key))
 
     def notice(self, events: Iterable[Event]) -> None:
         """What a deleted Service had is free at once: to be called with the events of every commit."""
@@ -137,6 +139,13 @@ class ClusterIPs:
         address = self._held.pop(key, "")
         self._addresses.release(address)
         self._node_ports.let_go(key)
+
+    def _restore(self, key: Key) -> None:
+        """The Service has what is stored, and nothing of what a write that was not committed gave it."""
+        self._let_go(key)
+        service = self._registry.find(SERVICES, *key)
+        if service is not None:
+            self._hold(service)
 
     def _notice_end(self, service: Object) -> None:
         """A new Service of the same name, if it is on its way already, has another address."""

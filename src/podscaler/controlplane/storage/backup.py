@@ -1,0 +1,131 @@
+"""Backups: one file with everything that makes a cluster, whether or not an `up` runs on it.
+
+Called by the command `backup`; `restore` reads what this writes. A backup is a database as `database` describes, with
+the cluster's credentials in a table of its own (`files`): who has it can do what the cluster's admin can.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from podscaler.controlplane.access import secret_files
+from podscaler.controlplane.storage import database as databases
+from podscaler.controlplane.storage import directory as directories
+from podscaler.controlplane.storage import salvage
+from podscaler.controlplane.storage.database import Row, State
+from podscaler.errors import UsageError
+
+_CREATE_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL)"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a backup holds.
+
+    Attributes:
+        objects: how many.
+        revision: the newest one that the cluster had given out.
+        lost: what could not be read, a line for each; for a salvage only.
+    """
+
+    objects: int
+    revision: int
+    lost: tuple[str, ...] = ()
+
+
+def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: bool = False) -> Contents:
+    """Back up the cluster in `directory` into the file `path` (0600), whole or not at all.
+
+    Args:
+        directory: a data directory; it may be in use.
+        path: must not be there, unless `is_forced`.
+        is_forced: whether a file of that name is replaced.
+        is_salvage: whether to leave out what cannot be read, in place of refusing.
+
+    Raises:
+        UsageError: there is no cluster, it cannot be read, or the file cannot be written.
+    """
+    source = directory / directories.DATABASE
+    try:
+        if path.exists() and not is_forced:
+            raise UsageError(f"{path} is there already: name another file, or --force to replace it.")
+        directories.check_owner(directory)
+        with closing(databases.open_to_read(source)) as database:
+            return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
+    except sqlite3.Error as error:
+        nothing = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
+        raise UsageError(nothing if is_salvage else databases.damaged(source, error)) from error
+    except OSError as error:
+        raise UsageError(f"The backup cannot be written to {path}: {error.strerror or error}.") from error
+
+
+def contents(database: sqlite3.Connection, path: Path) -> Contents:
+    """What an intact database holds. Raises UsageError, sqlite3.Error."""
+    query = "SELECT count(*) FROM versions WHERE body IS NOT NULL AND revision NOT IN (SELECT previous FROM versions)"
+    (objects,) = database.execute(query).fetchone()
+    return Contents(objects, databases.read_state(database, path).revision)
+
+
+def files(database: sqlite3.Connection) -> dict[str, bytes]:
+    """The credentials in a backup by their path in the data directory; empty for a mere copy of a database."""
+    (found,) = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'files'").fetchone()
+    return dict(database.execute("SELECT name, content FROM files")) if found else {}
+
+
+def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> Contents:
+    def complete(copy: sqlite3.Connection) -> None:
+        damage = databases.find_damage(copy)
+        if damage:
+            raise UsageError(databases.damaged(directory / directories.DATABASE, damage))
+        _add_files(copy, directory)
+
+    databases.write_private_copy(database, path, complete)
+    with closing(databases.open_to_read(path)) as copy:
+        return contents(copy, path)
+
+
+def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Contents:
+    found = salvage.read(database)
+    state = _state(database, directory, found.rows)
+
+    def complete(copy: sqlite3.Connection) -> None:
+        databases.create(copy, state.cluster)
+        copy.execute("BEGIN")
+        copy.executemany(
+            "INSERT INTO versions VALUES (?, 0, ?, ?, ?, ?, ?)",
+            [(row.revision, row.at_ns, row.resource, row.namespace, row.name, row.body) for row in found.rows],
+        )
+        copy.execute("UPDATE state SET revision = ?, floor = ?", (state.revision, state.revision))
+        copy.execute("COMMIT")
+        _add_files(copy, directory)
+
+    with closing(sqlite3.connect(":memory:")) as nothing:
+        databases.write_private_copy(nothing, path, complete)
+    return Contents(len(found.rows), state.revision, found.lost)
+
+
+def _state(database: sqlite3.Connection, directory: Path, rows: Iterable[Row]) -> State:
+    """As far as it can be known: no revision may be given out twice."""
+    newest = max((row.revision for row in rows), default=1)
+    try:
+        state = databases.read_state(database, directory / directories.DATABASE)
+        return State(max(newest, state.revision), newest, state.cluster)
+    except (sqlite3.Error, UsageError):  # the salvage says what of it is lost; the marker knows nearly as much
+        marker = directories.read_marker(directory)
+        return State(max(newest, marker.revision), newest, marker.id) if marker else State(newest, newest, "")
+
+
+def _add_files(copy: sqlite3.Connection, directory: Path) -> None:
+    copy.execute(_CREATE_FILES)
+    for name in _credentials(directory):
+        content = secret_files.read(directory / name)
+        if content is not None:
+            copy.execute("INSERT INTO files VALUES (?, ?)", (name, content))
+
+
+def _credentials(directory: Path) -> Iterator[str]:
+    yield from directories.CREDENTIALS
+    found = sorted((directory / directories.CERTIFICATES).rglob("*.pem"))
+    yield from (str(path.relative_to(directory)) for path in found)

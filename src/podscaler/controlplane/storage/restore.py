@@ -1,0 +1,118 @@
+"""Restores a backup into a data directory that no `up` uses.
+
+Called by the command `restore`. Nothing is deleted: what was there is moved into a folder `before-restore-N` beside it.
+The marker of the restored cluster is written first and its database is put in place last, so that a crash leaves what
+was there, or a directory that the next start refuses (its database is missing, or not the one of the marker).
+
+History does not come back, and the next revision is far beyond any that was given out since the backup was made, so
+that no watch resumes, and no cache holds, what the restored cluster does not know: clients list again.
+
+Source: etcd's `snapshot restore --bump-revision 1000000000 --mark-compacted`, which Kubernetes recommends.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from podscaler.controlplane.access import secret_files
+from podscaler.controlplane.storage import backup
+from podscaler.controlplane.storage import database as databases
+from podscaler.controlplane.storage import directory as directories
+from podscaler.controlplane.storage.backup import Contents
+from podscaler.controlplane.storage.directory import ClusterMarker
+from podscaler.errors import UsageError
+
+_BUMP = 1_000_000_000
+
+
+def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Contents, Path | None]:
+    """Make the cluster in `directory` that of the backup `path`.
+
+    Args:
+        path: written by `backup`; or a mere database (a copy of before a migration), which has no credentials:
+            those of the directory stay, or are made anew by the next start.
+        directory: a data directory, made if it is not there.
+        is_forced: whether what is there is moved aside.
+
+    Returns:
+        what was restored, and where the things are that were there before, None if there were none.
+
+    Raises:
+        UsageError: the file is damaged or no backup, the directory is in use, holds a cluster (without `is_forced`), or
+            cannot be written. Before anything is changed, unless the disk fails.
+    """
+    try:
+        with closing(databases.open_to_read(path)) as source:
+            damage = databases.find_damage(source)
+            if damage:
+                raise UsageError(f"{path} is damaged, and nothing was restored: {damage}.")
+            found = backup.contents(source, path)
+            files = {name: content for name, content in backup.files(source).items() if _is_inside(directory, name)}
+            lock = directories.claim(directory)
+            try:
+                return found, _put(source, files, directory, is_forced=is_forced)
+            finally:
+                os.close(lock)
+    except sqlite3.Error as error:
+        raise UsageError(f"{path} is damaged, and nothing was restored: {error}.") from error
+    except OSError as error:
+        raise UsageError(f"The data directory {directory} cannot be written: {error.strerror or error}.") from error
+
+
+def _put(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool) -> Path | None:
+    there = [name for name in (*directories.DATABASE_FILES, *files) if (directory / name).exists()]
+    marker = _marker(directory)
+    if (there or marker) and not is_forced:
+        raise UsageError(
+            f"The data directory {directory} holds a cluster: name another one by --data-dir, or --force to move that "
+            "cluster aside."
+        )
+    new = directory / f"{directories.DATABASE}.restored"
+    restored: list[ClusterMarker] = []
+    databases.write_private_copy(source, new, lambda copy: restored.append(_begin_anew(copy, new, marker)))
+    directories.write_marker(directory, restored[0])
+    aside = _move_aside(directory, there) if there else None
+    for name, content in files.items():
+        secret_files.write(directory / name, content)
+    new.rename(directory / directories.DATABASE)
+    directories.sync(directory)
+    return aside
+
+
+def _begin_anew(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
+    """Make a database of today's format out of the copy of a backup, without history and credentials."""
+    copy.execute("DROP TABLE IF EXISTS files")
+    databases.migrate(copy, databases.check_format(copy, path))
+    state = databases.read_state(copy, path)
+    revision = max(state.revision, marker.revision if marker is not None else 0) + _BUMP
+    copy.execute("DELETE FROM versions WHERE body IS NULL OR revision IN (SELECT previous FROM versions)")
+    copy.execute("UPDATE state SET revision = ?, floor = ?", (revision, revision))
+    copy.execute(databases.SHRINKING)
+    copy.execute("VACUUM")
+    return ClusterMarker(state.cluster, revision)
+
+
+def _move_aside(directory: Path, names: Iterable[str]) -> Path:
+    number = 1
+    while (aside := directory / f"before-restore-{number}").exists():
+        number += 1
+    for name in names:
+        target = aside / name
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (directory / name).rename(target)
+    return aside
+
+
+def _marker(directory: Path) -> ClusterMarker | None:
+    """The marker; one that cannot be read is replaced like everything else."""
+    try:
+        return directories.read_marker(directory)
+    except UsageError:
+        return ClusterMarker("", 0)
+
+
+def _is_inside(directory: Path, name: str) -> bool:
+    """A file that names a place elsewhere was not written by `backup`."""
+    return (directory / name).resolve().is_relative_to(directory.resolve())
