@@ -1,5 +1,5 @@
 """How the program of a container is started: directly, or by the launcher where it needs mounts,
-a cgroup or a terminal.
+a cgroup, a terminal or the translation of low ports.
 
 `launch` makes a `Launch` from a pod; `container_run` starts it and runs further commands beside it (exec probes and
 hooks). Pure.
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import terminals
+from podscaler.controlplane.runtime import seccomp, terminals
+from podscaler.controlplane.runtime.port_translation import PortTrap
 from podscaler.controlplane.runtime.processes import ProcessSpec
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
@@ -46,6 +47,7 @@ class Launch:
         cgroup: the folder of the cgroup to join, empty for none.
         tty: whether its standard streams are a terminal.
         stdin: whether it has an input that clients can attach to.
+        port_trap: what translates the ports in its calls, None where that is not needed or not possible.
     """
 
     argv: tuple[str, ...]
@@ -57,11 +59,12 @@ class Launch:
     cgroup: str = ""
     tty: bool = False
     stdin: bool = False
+    port_trap: PortTrap | None = None
 
 
 def process_spec(launch: Launch) -> ProcessSpec:
     """What to start for the container itself."""
-    if launch.mounts or launch.cgroup or launch.tty:
+    if launch.mounts or launch.cgroup or launch.tty or launch.port_trap:
         mounts = [{"source": m.source, "target": m.target, "read_only": m.read_only} for m in launch.mounts]
         return _by_launcher(launch, launch.argv, mounts=mounts, scratch=launch.scratch, tty=launch.tty)
     return _directly(launch, launch.argv)
@@ -69,7 +72,7 @@ def process_spec(launch: Launch) -> ProcessSpec:
 
 def exec_spec(launch: Launch, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """What to start for a command in the container that runs as `pid`, `tty`: with a terminal as its streams."""
-    if launch.mounts or launch.cgroup or tty:
+    if launch.mounts or launch.cgroup or tty or launch.port_trap:
         return _by_launcher(launch, argv, enter=pid if launch.mounts else 0, tty=tty)
     return _directly(launch, argv)
 
@@ -99,7 +102,9 @@ def _by_launcher(launch: Launch, argv: tuple[str, ...], **more: Any) -> ProcessS
         "scratch": "",
         "enter": 0,
         "tty": False,
+        "trap": seccomp.plan() if launch.port_trap else None,
     }
     command = (sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(plan | more))
     env = {**launch.env, "TERM": terminals.NAME} if more.get("tty") and "TERM" not in launch.env else launch.env
-    return ProcessSpec(argv=command, env=env, cwd="/", reports=True)
+    adopt = launch.port_trap.adopt if launch.port_trap else None
+    return ProcessSpec(argv=command, env=env, cwd="/", reports=True, adopt=adopt)

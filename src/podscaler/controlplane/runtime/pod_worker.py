@@ -240,7 +240,7 @@ class PodWorker:
         spec = self._specs[name]
         place = self._place()
         plans = self._port_plans()
-        if mapped := container_ports.annotation_value(plans.values()):
+        if mapped := container_ports.mapped_ports(plans.values()):
             await self._writer.annotate_port_map(mapped)
         container_id = secrets.token_hex(16)
         ready = await launch.prepare(

@@ -13,9 +13,10 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +44,8 @@ class ProcessSpec:
         groups: supplementary groups, used where `user` is set.
         reports: argv starts the launcher, which is given one more argument: the descriptor of a pipe on which it says
             what went wrong before it became the program. It changes user and directory itself.
+        adopt: takes the listener of the filter that the launcher installs, with `reports` only: called on the event
+            loop by `start`, in the caller's thread by `run_to_end`.
     """
 
     argv: tuple[str, ...]
@@ -52,6 +55,7 @@ class ProcessSpec:
     group: int | None = None
     groups: tuple[int, ...] = ()
     reports: bool = False
+    adopt: Callable[[int], None] | None = None
 
 
 @dataclass(slots=True)
@@ -87,8 +91,10 @@ async def start(
     spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
 ) -> Process:
     """Start `spec` with the descriptors given (which stay the caller's to close). Raises StartFailure."""
-    popen = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
+    popen, listener = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
     loop = asyncio.get_running_loop()
+    if listener is not None and spec.adopt is not None:
+        spec.adopt(listener)
     process = Process(popen.pid, popen, loop.create_future())
     try:
         _watch(process, loop)
@@ -102,17 +108,26 @@ async def start(
 def run_to_end(spec: ProcessSpec) -> int:
     """Start `spec` with its output thrown away, and wait; returns its return code. Blocks. Raises StartFailure."""
     nothing = Descriptors(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-    return _popen(spec, nothing).wait()
+    popen, listener = _popen(spec, nothing)
+    if listener is not None and spec.adopt is not None:
+        spec.adopt(listener)
+    return popen.wait()
 
 
-def _popen(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
+_Started = tuple["subprocess.Popen[bytes]", int | None]
+"""A process, and the listener of its filter if it has one."""
+
+
+def _popen(spec: ProcessSpec, given: Descriptors) -> _Started:
+    if spec.adopt is not None:
+        return _popen_trapped(spec, given)
     if spec.reports:
-        return _popen_reporting(spec, given)
+        return _popen_reporting(spec, given), None
     identity: dict[str, Any] = {}
     if spec.user is not None:
         identity = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
     try:
-        return subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
+        popen = subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
             spec.argv,
             env=dict(spec.env),
             cwd=spec.cwd,
@@ -125,6 +140,7 @@ def _popen(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
         )
     except (OSError, ValueError) as error:
         raise StartFailure(_explanation(spec, error)) from error
+    return popen, None
 
 
 def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
@@ -138,13 +154,33 @@ def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
     return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
 
 
-def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
-    """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then."""
+def _popen_trapped(spec: ProcessSpec, given: Descriptors) -> _Started:
+    """Start the launcher with a filter; the filter's listener has come through the socket when this returns."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            popen = _popen_reporting(spec, given, theirs.fileno())
+        try:
+            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+        except OSError:
+            descriptors = []
+    if not descriptors:  # no descriptor left here: without a listener the calls of the program would fail
+        popen.kill()
+        popen.wait()
+        raise StartFailure("the listener of its filter could not be received")
+    return popen, descriptors[0]
+
+
+def _popen_reporting(spec: ProcessSpec, given: Descriptors, *more: int) -> "subprocess.Popen[bytes]":
+    """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then.
+
+    `more` are further descriptors that it is given, as arguments too.
+    """
     reader, writer = os.pipe()
     try:
         try:
             popen = subprocess.Popen(  # noqa: S603  as above
-                (*spec.argv, str(writer)),
+                (*spec.argv, *map(str, (writer, *more))),
                 env=dict(spec.env),
                 cwd=spec.cwd,
                 stdin=given.stdin,
@@ -152,7 +188,7 @@ def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen
                 stderr=given.stderr,
                 start_new_session=True,
                 umask=UMASK,
-                pass_fds=(writer,),
+                pass_fds=(writer, *more),
             )
         except (OSError, ValueError) as error:
             raise StartFailure(_explanation(spec, error)) from error

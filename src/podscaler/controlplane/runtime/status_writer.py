@@ -4,10 +4,10 @@
 another one of the same name is never touched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from podscaler.api import port_map
 from podscaler.clock import Clock
-from podscaler.controlplane import port_map
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.runtime import pod_status
 from podscaler.controlplane.runtime.container_state import Container
@@ -47,14 +47,15 @@ class PodWriter:
 
         await self._change(change, subresource="status")
 
-    async def annotate_port_map(self, value: str) -> None:
-        """Store where mapped ports are. Raises StatusError."""
+    async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Store where mapped ports are, beside those that are stored. Raises StatusError."""
 
         def change(pod: Object) -> None:
-            pod["metadata"].setdefault("annotations", {})[port_map.ANNOTATION] = value
+            both = port_map.text({**port_map.of(pod), **mapped})
+            pod["metadata"].setdefault("annotations", {})[port_map.ANNOTATION] = both
 
         found = self.find()
-        if found is not None and (found["metadata"].get("annotations") or {}).get(port_map.ANNOTATION) != value:
+        if found is not None and not mapped.items() <= port_map.of(found).items():
             await self._change(change, subresource="")
 
     async def remove(self) -> None:
