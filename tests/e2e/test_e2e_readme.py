@@ -51,7 +51,7 @@ def test_the_walkthrough_of_the_readme_runs(anyones_up: Up, kubectl_present: Non
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "OK!OK!" in done.stdout
+    assert "\nOK!\n" in done.stdout
     assert "cpu resource utilization (percentage of request) above target" in done.stdout
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.runtime import launch_plan, port_translation, processes, seccomp
+from podscaler.controlplane.runtime import capabilities, launch_plan, port_translation, processes, seccomp
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.port_translation import PortTranslator
@@ -259,3 +260,25 @@ def test_the_filter_traps_two_calls(tmp_path: Path) -> None:
     if plan is None:
         pytest.skip("not on this architecture")
     assert len(bytes.fromhex(plan["filter"])) == 7 * 8
+
+
+HAS_A_LISTENER = """
+import os, socket, sys
+from podscaler.controlplane.runtime import capabilities, launcher, seccomp
+plan = seccomp.plan()
+code = bytes.fromhex(plan["filter"])
+ours, theirs = socket.socketpair()
+launcher.install_trap(plan | {"filter": (code[:-8] + code[-16:-8]).hex()}, theirs.detach())
+print(capabilities.port_fault())
+"""
+
+
+def test_a_machine_without_translation_is_found_out(tmp_path: Path) -> None:
+    """Where the filter cannot be installed, as `up` has one with a listener itself, the cause is told."""
+    if capabilities.port_fault():
+        pytest.skip("this machine does not allow the calls of processes to be changed")
+    done = subprocess.run([sys.executable, "-c", HAS_A_LISTENER], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (
+        "installing the filter that translates ports: Device or resource busy\n",
+        "",
+    )

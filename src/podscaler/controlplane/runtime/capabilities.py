@@ -58,15 +58,15 @@ def probe(scratch: Path) -> Capabilities:
     may_bind = _has_capability(_CAP_NET_BIND_SERVICE) if sys.platform == "linux" else user == 0
     first_port = _first_port()
     needs_translation = not may_bind and first_port > 1
-    port_fault = _port_fault() if needs_translation else ""
+    fault = port_fault() if needs_translation else ""
     return Capabilities(
         user=user,
         may_change_user=user == 0,
         may_bind_low_ports=may_bind,
         first_port=first_port,
         mount_fault=_mount_fault(scratch),
-        translates_ports=needs_translation and not port_fault,
-        port_fault=port_fault,
+        translates_ports=needs_translation and not fault,
+        port_fault=fault,
     )
 
 
@@ -107,8 +107,8 @@ def _mount_fault(scratch: Path) -> str:
     return ""
 
 
-def _port_fault() -> str:
-    """Try what a pod does that listens on a low port."""
+def port_fault() -> str:
+    """Why low ports cannot be translated in the calls of pods, empty where they can: tries it. Blocks for a moment."""
     if seccomp.plan() is None:
         return "only Linux on x86_64 and aarch64 can translate the ports of programs"
     bind = "import socket; socket.socket().bind(('127.0.0.1', 1))"
