@@ -110,7 +110,8 @@ def test_services_answer_on_their_own_port_inside_pods(ordinary_up: Up) -> None:
     up = ordinary_up
     if not has_condition(up, "LowPorts"):
         pytest.skip("this machine does not allow the calls of pods to be translated")
-    pod, service = web("inside")
+    asks_itself = {"exec": {"command": ["sh", "-c", "wget -q -O /dev/null -T 5 http://$POD_IP/"]}, "periodSeconds": 1}
+    pod, service = web("inside", readinessProbe=asks_itself)
     up.create(f"{CORE}/pods", pod)
     address = up.create(f"{CORE}/services", service)["spec"]["clusterIP"]
     assert "OK!" in asks(up, "asks-service", "wget", "-q", "-O-", "-T", "5", f"http://{address}/")
@@ -159,7 +160,10 @@ def test_any_program_may_listen_on_a_low_port(ordinary_up: Up) -> None:
     up = ordinary_up
     if not has_condition(up, "LowPorts"):
         pytest.skip("this machine does not allow the calls of pods to be translated")
-    pod, service = web("anywhere", command=[usable_python() or sys.executable, "-m", "http.server", "81"])
+    probe = {"tcpSocket": {"port": 81}, "periodSeconds": 1}
+    pod, service = web(
+        "anywhere", command=[usable_python() or sys.executable, "-m", "http.server", "81"], readinessProbe=probe
+    )
     service["spec"]["ports"][0]["targetPort"] = 81
     up.create(f"{CORE}/pods", pod)
     address = up.create(f"{CORE}/services", service)["spec"]["clusterIP"]

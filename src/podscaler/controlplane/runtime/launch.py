@@ -135,7 +135,7 @@ def _port_trap(host: Host, pod: Mapping[str, Any], place: Place) -> PortTrap | N
     writer = PodWriter(host.registry, host.clock, dict(pod))
 
     def note(bound: Mapping[int, int]) -> None:
-        host.background.start(writer.annotate_port_map(bound), "port map of a pod")
+        host.background.start(writer.extend_port_map(bound), "port map of a pod")
 
     return host.port_translator.trap(place.pod_ip, note)
 

@@ -161,8 +161,12 @@ class PortTranslator:
 
     def _adopt(self, listener: Listener, translate: Translate) -> None:
         """Answer the calls of a listener, which closes by itself when no process has its filter any more."""
+        try:
+            asyncio.get_running_loop().add_reader(listener.descriptor, self._answer, listener, translate)
+        except OSError:
+            listener.close()
+            raise
         self._listeners.add(listener)
-        asyncio.get_running_loop().add_reader(listener.descriptor, self._answer, listener, translate)
 
     def _answer(self, listener: Listener, translate: Translate) -> None:
         for _ in range(CALLS_AT_ONCE):

@@ -44,8 +44,8 @@ class ProcessSpec:
         groups: supplementary groups, used where `user` is set.
         reports: argv starts the launcher, which is given one more argument: the descriptor of a pipe on which it says
             what went wrong before it became the program. It changes user and directory itself.
-        adopt: takes the listener of the filter that the launcher installs, with `reports` only: called on the event
-            loop by `start`, in the caller's thread by `run_to_end`.
+        adopt: takes (and closes) the listener of the filter that the launcher installs, with `reports` only: called on
+            the event loop by `start`, in the caller's thread by `run_to_end`.
     """
 
     argv: tuple[str, ...]
@@ -93,10 +93,10 @@ async def start(
     """Start `spec` with the descriptors given (which stay the caller's to close). Raises StartFailure."""
     popen, listener = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
     loop = asyncio.get_running_loop()
-    if listener is not None and spec.adopt is not None:
-        spec.adopt(listener)
     process = Process(popen.pid, popen, loop.create_future())
     try:
+        if listener is not None and spec.adopt is not None:
+            spec.adopt(listener)
         _watch(process, loop)
     except OSError as error:  # no descriptor left: a process whose end nobody would see must not run
         process.signal_group(signal.SIGKILL)
@@ -164,6 +164,8 @@ def _popen_trapped(spec: ProcessSpec, given: Descriptors) -> _Started:
             _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
         except OSError:
             descriptors = []
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
     if not descriptors:  # no descriptor left here: without a listener the calls of the program would fail
         popen.kill()
         popen.wait()

@@ -48,15 +48,16 @@ class PodWriter:
         await self._change(change, subresource="status")
 
     async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Store where mapped ports are, and no others. Raises StatusError."""
+        found = self.find()
+        if found is not None and port_map.of(found) != mapped:
+            await self._change(lambda pod: _set_port_map(pod, mapped), subresource="")
+
+    async def extend_port_map(self, mapped: Mapping[int, int]) -> None:
         """Store where mapped ports are, beside those that are stored. Raises StatusError."""
-
-        def change(pod: Object) -> None:
-            both = port_map.text({**port_map.of(pod), **mapped})
-            pod["metadata"].setdefault("annotations", {})[port_map.ANNOTATION] = both
-
         found = self.find()
         if found is not None and not mapped.items() <= port_map.of(found).items():
-            await self._change(change, subresource="")
+            await self._change(lambda pod: _set_port_map(pod, {**port_map.of(pod), **mapped}), subresource="")
 
     async def remove(self) -> None:
         """Delete the object for good; it stays where a finalizer holds it. Raises StatusError."""
@@ -76,3 +77,11 @@ class PodWriter:
         except StatusError as error:
             if error.code != 404:
                 raise
+
+
+def _set_port_map(pod: Object, mapped: Mapping[int, int]) -> None:
+    annotations = pod["metadata"].setdefault("annotations", {})
+    if mapped:
+        annotations[port_map.ANNOTATION] = port_map.text(mapped)
+    else:
+        annotations.pop(port_map.ANNOTATION, None)
