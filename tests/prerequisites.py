@@ -55,6 +55,16 @@ PRIVATE_MOUNTS = Prerequisite(
 PORT_53 = Prerequisite("names inside pods need private mounts and port 53", "run as root, with port 53 of 127/8 free")
 LOW_PORTS = Prerequisite("every user may bind low ports", "sysctl net.ipv4.ip_unprivileged_port_start=1024")
 PYTHON_OF_ALL = Prerequisite("no Python that other users may run", "install python3 outside /root")
+PORT_TRANSLATION = Prerequisite(
+    "the ports of pods cannot be translated", "run on Linux 5.9 or newer, without a seccomp filter that has a listener"
+)
+NAMES_AND_PORTS = Prerequisite(
+    "names or ports of Services do not work inside pods", "allow user namespaces and seccomp listeners, or run as root"
+)
+ANOTHER_USER = Prerequisite("the tests run as an ordinary user already", "run them as root for both")
+STATIC_C = Prerequisite("the C compiler makes no static programs", "apt-get install libc6-dev")
+SMALL_DISK = Prerequisite("no tmpfs can be mounted", "run the tests as root with CAP_SYS_ADMIN")
+PROC = Prerequisite("no /proc", "run the tests on Linux")
 HADOLINT = Prerequisite("no hadolint", "make setup, on x86_64 (there is no package for other machines)")
 CURL = Prerequisite("no curl", "apt-get install curl")
 BASH = Prerequisite("no bash", "apt-get install bash")

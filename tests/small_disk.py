@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+import prerequisites
 
 
 @contextmanager
@@ -17,9 +17,9 @@ def mounted(place: Path, *, size: str) -> Iterator[Path]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        pytest.skip("there is no mount(8)")
+        prerequisites.SMALL_DISK.skip()
     if done.returncode:
-        pytest.skip(f"no tmpfs can be mounted: {done.stderr.strip()}")
+        prerequisites.SMALL_DISK.skip()
     try:
         yield place
     finally:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import ordinary_user
 import pytest
 from up_process import KUBECTL, Up
 
@@ -23,6 +24,13 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     instance = Up(tmp_path_factory.mktemp("up") / "data").start()
     yield instance
     assert instance.stop() == 0, instance.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def ordinary_up() -> Iterator[Up]:
+    """One running `up` of a user without privileges for the tests of a module; each test uses names of its own."""
+    with ordinary_user.ordinary_up() as instance:
+        yield instance
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane import port_map
+from podscaler.api import port_map
 from podscaler.controlplane.runtime import environment, expansion, references, service_variables
 from podscaler.controlplane.runtime.references import ConfigFault, Place
 

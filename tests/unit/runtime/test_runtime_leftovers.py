@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import prerequisites
 from patience import WITHIN_S
 from podscaler.controlplane.runtime import identity, leftovers, process_records
 from podscaler.controlplane.runtime.leftovers import Sweeper
@@ -135,7 +136,7 @@ def first_line(process: "subprocess.Popen[bytes]") -> str:
     return process.stdout.readline().decode().strip()
 
 
-needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+needs_proc = prerequisites.PROC.mark(is_there=sys.platform == "linux")
 
 
 @needs_proc

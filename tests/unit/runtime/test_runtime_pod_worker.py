@@ -303,6 +303,12 @@ async def test_the_environment_of_every_container(played: Any, container: Make) 
     assert json.loads(played.pod["metadata"]["annotations"]["podscaler.dev/port-map"]) == {"80": 20080}
 
 
+async def test_a_note_of_ports_that_no_longer_holds_goes(played: Any, container: Make) -> None:
+    """A pod that an ordinary user's `up` ran says nothing of 20080 once its ports are bound as they are."""
+    await played.begin(annotations={"podscaler.dev/port-map": '{"80": 20080}'}, containers=[container()])
+    assert "podscaler.dev/port-map" not in played.pod["metadata"].get("annotations", {})
+
+
 async def test_an_active_deadline(played: Any, container: Make) -> None:
     """activeDeadlineSeconds ends the pod as Failed with the reason."""
     await played.begin(containers=[container()], activeDeadlineSeconds=5)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import prerequisites
 from podscaler.controlplane.runtime import cgroups, launch_plan, node, processes
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch
@@ -103,7 +104,7 @@ async def test_containers_are_limited(played: Any, container: Any) -> None:
     assert played.stage.launches["c"].max_processes == 300
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+@prerequisites.ROOT.mark(is_there=os.geteuid() == 0)
 async def test_the_limit_holds(threads: Threads) -> None:
     """A container of a user of its own cannot start more processes than it may have; its commands cannot either."""
     many = ("/bin/sh", "-c", "sleep 1000 & sleep 1000 & sleep 1000 & sleep 1000 & wait")

@@ -47,11 +47,31 @@ def test_root_binds_low_ports() -> None:
     assert container_ports.port_plan({}, WEB, lowest_port=1) == PortPlan(80)
 
 
+@pytest.mark.parametrize(
+    ("container", "image", "expected"),
+    [
+        pytest.param({}, WEB, PortPlan(80, {80: 20080}), id="a built-in image is told its own port"),
+        pytest.param({"ports": [{"containerPort": 443}]}, WEB, PortPlan(443, {443: 20443}), id="a declared low port"),
+        pytest.param({"ports": [{"containerPort": 8080}]}, WEB, PortPlan(8080), id="a high port stays"),
+        pytest.param(
+            {"command": ["x"], "ports": [{"containerPort": 81}, {"containerPort": 8081}]},
+            None,
+            PortPlan(None, {81: 20081}),
+            id="declared low ports of any program are mapped",
+        ),
+    ],
+)
+def test_ports_where_calls_are_translated(
+    container: dict[str, Any], image: ImageCommand | None, expected: PortPlan
+) -> None:
+    """Programs name the ports of their manifests, and the map says where those really are."""
+    assert container_ports.port_plan(container, image, lowest_port=1024, translated=True) == expected
+
+
 def test_the_port_map_of_a_pod() -> None:
-    """One JSON object for all containers; nothing where nothing is mapped."""
+    """The mapped ports of all containers."""
     plans = [PortPlan(20443, {443: 20443}), PortPlan(20080, {80: 20080}), PortPlan(8080)]
-    assert container_ports.annotation_value(plans) == '{"443": 20443, "80": 20080}'
-    assert container_ports.annotation_value([PortPlan(8080)]) == ""
+    assert container_ports.mapped_ports(plans) == {443: 20443, 80: 20080}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from patience import WITHIN_S
-from podscaler.api import catalog
-from podscaler.controlplane import port_map
+from podscaler.api import catalog, port_map
 from podscaler.controlplane.cluster import manager
 from podscaler.controlplane.runtime.addresses import AddressBlock, claim_block
 from podscaler.controlplane.services import listening, proxy
@@ -355,7 +354,10 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
         await world.pass_time()
         notes = world.registry.get(SERVICES, "default", "web")["metadata"]["annotations"]
         assert json.loads(notes["podscaler.dev/port-map"]) == {"80": 20080}
-        text = "ports below 1024 need privileges on this machine: port 80 is served at 20080 instead"
+        text = (
+            "ports below 1024 need privileges on this machine: port 80 is served at 20080 "
+            "(inside pods at both where the Node's condition LowPorts is True)"
+        )
         assert ("PortMoved", text) in world.events()
 
 

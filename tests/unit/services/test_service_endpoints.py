@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from podscaler.controlplane import port_map
+from podscaler.api import port_map
 from podscaler.controlplane.services import endpoints, slices
 from podscaler.controlplane.services.endpoints import Port
 from podscaler.testing import workloads as build

@@ -4,11 +4,13 @@ Addresses and node ports are given out by another part of the program, through t
 changes an address once it is there.
 
 Source: golden captures; the API reference of core/v1.
+Differs: PORT(S) shows in the place of a node port where a port is that may not be bound on this machine (`port_map`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from podscaler.api import printing
+from podscaler.api import port_map, printing
 from podscaler.api.kinds import (
     service_family_validation,
     service_status_validation,
@@ -97,19 +99,21 @@ def _external(spec: Object, status: Object) -> str:
     return printing.or_none(addresses)
 
 
-def _port_text(port: Object) -> str:
-    inside = str(port.get("port", 0))
-    return f"{inside}:{port['nodePort']}/{port['protocol']}" if port.get("nodePort") else f"{inside}/{port['protocol']}"
+def _port_text(port: Object, moved: Mapping[int, int]) -> str:
+    """Port, node port and protocol; without a node port, the port to which it is `moved` on this machine, if any."""
+    inside = port.get("port", 0)
+    outside = port.get("nodePort") or moved.get(inside)
+    return f"{inside}:{outside}/{port['protocol']}" if outside else f"{inside}/{port['protocol']}"
 
 
 def _row(service: Object, now_ns: int) -> list[Any]:
-    spec = service["spec"]
+    spec, moved = service["spec"], port_map.of(service)
     return [
         service["metadata"].get("name", ""),
         spec.get("type", ""),
         spec.get("clusterIP") or printing.NONE,
         _external(spec, service.get("status") or {}),
-        printing.or_none([_port_text(port) for port in spec.get("ports") or []]),
+        printing.or_none([_port_text(port, moved) for port in spec.get("ports") or []]),
         printing.created_age(service, now_ns),
         printing.labels(spec.get("selector")),
     ]

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from podscaler.api import port_map
 from podscaler.api.resources import Object
-from podscaler.controlplane import port_map
 from podscaler.controlplane.dns import messages
 from podscaler.controlplane.dns.messages import Record
 from podscaler.controlplane.registry import Registry

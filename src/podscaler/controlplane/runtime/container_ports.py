@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from podscaler.controlplane import port_map
 from podscaler.controlplane.runtime.images import ImageCommand
 
 MAPPED_FROM: Final = 20_000
@@ -23,20 +22,27 @@ class PortPlan:
     mapped: Mapping[int, int] = field(default_factory=dict)
 
 
-def port_plan(container: Mapping[str, Any], image: ImageCommand | None, *, lowest_port: int) -> PortPlan:
+def port_plan(
+    container: Mapping[str, Any], image: ImageCommand | None, *, lowest_port: int, translated: bool = False
+) -> PortPlan:
     """The plan for one container.
 
     Args:
         image: what its image stands for; a container with a command of its own binds what it wants.
         lowest_port: the lowest port that its user may bind.
+        translated: whether lower ones are translated in its calls: it may name any, and those that it declares are
+            mapped.
     """
+    declared = [entry["containerPort"] for entry in container.get("ports") or []]
+    low = {port: MAPPED_FROM + port for port in declared if translated and port < lowest_port}
     says_itself = any(entry["name"] == "PORT" for entry in container.get("env") or [])
     if image is None or image.default_port is None or container.get("command") or says_itself:
-        return PortPlan()
-    declared = [entry["containerPort"] for entry in container.get("ports") or []]
+        return PortPlan(mapped=low)
     port = declared[0] if declared else image.default_port
     if port >= lowest_port:
-        return PortPlan(port)
+        return PortPlan(port, low)
+    if translated:
+        return PortPlan(port, {**low, port: MAPPED_FROM + port})
     return PortPlan(MAPPED_FROM + port, {port: MAPPED_FROM + port})
 
 
@@ -45,6 +51,6 @@ def named_ports(container: Mapping[str, Any]) -> dict[str, int]:
     return {entry["name"]: entry["containerPort"] for entry in container.get("ports") or [] if entry.get("name")}
 
 
-def annotation_value(plans: Iterable[PortPlan]) -> str:
-    """The note for a pod (see `port_map`), empty where no port is mapped."""
-    return port_map.text({port: real for plan in plans for port, real in plan.mapped.items()})
+def mapped_ports(plans: Iterable[PortPlan]) -> dict[int, int]:
+    """The ports of all containers of a pod that are mapped."""
+    return {port: real for plan in plans for port, real in plan.mapped.items()}

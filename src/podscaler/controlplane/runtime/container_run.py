@@ -259,7 +259,8 @@ class ContainerRun:
         return await self._host.check(hook, self._target(), timeout_s=timeout_s, purpose="lifecycle")
 
     def _target(self) -> Target:
-        return Target(self._place_ip, container_ports.named_ports(self._spec), self.port_map, self.execute)
+        bound = self._launch.port_trap.bound if self._launch.port_trap else {}
+        return Target(self._place_ip, container_ports.named_ports(self._spec), {**self.port_map, **bound}, self.execute)
 
     # --- rule 3 ---------------------------------------------------------------------------------------------------
 
@@ -318,7 +319,7 @@ class ContainerRun:
         if end.finished_ns - ended.started_ns > diagnosis.SOON_S * NANOSECONDS:
             return
         capabilities, ids = self._host.capabilities, self._launch.identity
-        lowest = capabilities.lowest_port(ids.user if ids else None)
+        lowest = 1 if self._launch.port_trap else capabilities.lowest_port(ids.user if ids else None)
         fault = diagnosis.bind_fault(
             ended.log.recent,
             pod_ip=self._place_ip,

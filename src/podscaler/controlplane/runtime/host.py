@@ -21,6 +21,7 @@ from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.log_files import LogBook
 from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.port_translation import PortTranslator
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.threads import Threads
 from podscaler.controlplane.runtime.volume_files import IssueToken
@@ -67,6 +68,7 @@ class Host:
         allocatable: the node's resources, as texts.
         cgroups: where limits are enforced, None where they are not.
         issue_token: makes tokens of service accounts, None where there are none.
+        port_translator: translates low ports in the calls of pods, None where that is not needed or not possible.
     """
 
     registry: Registry
@@ -88,3 +90,4 @@ class Host:
     allocatable: Mapping[str, str] = field(default_factory=dict)
     cgroups: Cgroups | None = None
     issue_token: IssueToken | None = None
+    port_translator: PortTranslator | None = None

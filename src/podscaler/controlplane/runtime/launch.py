@@ -25,7 +25,9 @@ from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch
 from podscaler.controlplane.runtime.name_mounts import NameFacts
+from podscaler.controlplane.runtime.port_translation import PortTrap
 from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.status_writer import PodWriter
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
@@ -61,6 +63,7 @@ async def prepare(
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
         max_processes=host.capabilities.processes.of_user(ids.user if ids else None),
+        port_trap=_port_trap(host, pod, place),
     )
     facts = name_mounts.facts(host, place)
     return await host.threads.run(_finish, host, pod, container, sources=sources, launch=launch, facts=facts)
@@ -122,7 +125,20 @@ def port_plan(host: Host, container: Mapping[str, Any], ids: Identity | None) ->
     """Where the container's ports are."""
     image = host.resolve_image(container.get("image", ""))
     lowest = host.capabilities.lowest_port(ids.user if ids else None)
-    return container_ports.port_plan(container, image, lowest_port=lowest)
+    translated = host.port_translator is not None
+    return container_ports.port_plan(container, image, lowest_port=lowest, translated=translated)
+
+
+def _port_trap(host: Host, pod: Mapping[str, Any], place: Place) -> PortTrap | None:
+    """The trap for a container of `pod`; ports that it binds without declaring them are noted on the pod, too."""
+    if host.port_translator is None:
+        return None
+    writer = PodWriter(host.registry, host.clock, dict(pod))
+
+    def note(bound: Mapping[int, int]) -> None:
+        host.background.start(writer.extend_port_map(bound), "port map of a pod")
+
+    return host.port_translator.trap(place.pod_ip, note)
 
 
 def _mountable(host: Host, container: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,5 +1,5 @@
-"""How the program of a container is started: directly, or by the launcher where it needs mounts, a cgroup, a limit or
-a terminal.
+"""How the program of a container is started: directly, or by the launcher where it needs mounts, a cgroup, a limit, a
+terminal or the translation of low ports.
 
 `launch` makes a `Launch` from a pod; `container_run` starts it and runs further commands beside it (exec probes and
 hooks). Pure.
@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.runtime import identity, terminals
+from podscaler.controlplane.runtime import identity, seccomp, terminals
+from podscaler.controlplane.runtime.port_translation import PortTrap
 from podscaler.controlplane.runtime.processes import ProcessSpec
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
@@ -57,6 +58,7 @@ class Launch:
         tty: whether its standard streams are a terminal.
         stdin: whether it has an input that clients can attach to.
         max_processes: how many processes its user may have (RLIMIT_NPROC), None for as many as `up` may.
+        port_trap: what translates the ports in its calls, None where that is not needed or not possible.
     """
 
     argv: tuple[str, ...]
@@ -69,11 +71,12 @@ class Launch:
     tty: bool = False
     stdin: bool = False
     max_processes: int | None = None
+    port_trap: PortTrap | None = None
 
     @property
     def needs_launcher(self) -> bool:
         """Whether its processes cannot be started directly."""
-        return bool(self.mounts or self.cgroup or self.max_processes is not None)
+        return bool(self.mounts or self.cgroup or self.max_processes is not None or self.port_trap)
 
 
 def process_spec(launch: Launch) -> ProcessSpec:
@@ -119,7 +122,10 @@ def _by_launcher(launch: Launch, argv: tuple[str, ...], **more: Any) -> ProcessS
         "scratch": "",
         "enter": 0,
         "tty": False,
+        "trap": seccomp.plan() if launch.port_trap else None,
     }
     marks = {name: launch.env[name] for name in MARKS if name in launch.env}
     command = (sys.executable, "-I", "-S", str(LAUNCHER))
-    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=json.dumps(plan | more).encode())
+    adopt = launch.port_trap.adopt if launch.port_trap else None
+    given = json.dumps(plan | more).encode()
+    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=given, adopt=adopt)

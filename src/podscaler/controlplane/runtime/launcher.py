@@ -14,6 +14,8 @@ PLAN is the descriptor of a file with JSON:
     scratch            an empty folder for a root of its own, needed where a target is missing in `/`
     tty                whether standard input is a terminal that is to be the controlling one
     enter              a pid whose mounts to join instead of making some (exec in a running container), or 0
+    trap               {"filter", "call"} of `seccomp.plan`, or null; a further argument SOCKET is then the descriptor
+                       to which the filter's listener is sent
 
 What goes wrong is written to the descriptor REPORT, which closes by itself on exec. Rules for mounts:
 
@@ -64,6 +66,13 @@ ST_RELATIME = 4096
 MIRRORED_ENTRIES = 5000
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+PR_SET_NO_NEW_PRIVS = 38
+SECCOMP_SET_MODE_FILTER = 1
+SECCOMP_NEW_LISTENER = 8
+SECCOMP_WAIT_KILLABLE = 32
+"""A call that is being answered is not interrupted by signals; since Linux 5.19."""
 
 
 class Fault(Exception):
@@ -271,8 +280,31 @@ def limit_processes(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 
+class FilterProgram(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def install_trap(plan: Mapping[str, Any], to: int) -> None:
+    """Install a seccomp filter and send its listener through the socket `to`. Raises Fault, OSError."""
+    import socket
+
+    code = bytes.fromhex(plan["filter"])
+    program = FilterProgram(len(code) // 8, code)
+    checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "giving up privileges for good")
+    call, mode = ctypes.c_long(plan["call"]), ctypes.c_uint(SECCOMP_SET_MODE_FILTER)
+    listener = _libc.syscall(call, mode, SECCOMP_NEW_LISTENER | SECCOMP_WAIT_KILLABLE, ctypes.byref(program))
+    if listener < 0:
+        listener = _libc.syscall(call, mode, SECCOMP_NEW_LISTENER, ctypes.byref(program))
+    checked(min(listener, 0), "installing the filter that translates ports")
+    with socket.socket(fileno=to) as channel:
+        socket.send_fds(channel, [b"\0"], [listener])
+    os.close(listener)
+
+
 def become(plan: Mapping[str, Any]) -> None:
-    """Change the folder and the user and become the program. Raises Fault.
+    """Change the folder and the user and become the program. Raises Fault, OSError.
 
     The folder comes first: the container's own is below the data directory, which other users may not look into.
     """
@@ -288,6 +320,8 @@ def become(plan: Mapping[str, Any]) -> None:
         os.setuid(plan["user"])
     for number in IGNORED:
         signal.signal(number, signal.SIG_DFL)  # what is ignored stays so across exec
+    if plan["trap"]:
+        install_trap(plan["trap"], int(sys.argv[3]))
     program = plan["argv"][0]
     try:
         os.execvpe(program, plan["argv"], plan["env"])  # noqa: S606  running what the pod says is this program's purpose

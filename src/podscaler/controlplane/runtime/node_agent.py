@@ -29,6 +29,7 @@ from podscaler.controlplane.runtime import (
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.binding import Binder
+from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.container_run import ContainerRun
 from podscaler.controlplane.runtime.handlers import Checks
 from podscaler.controlplane.runtime.host import Host
@@ -40,6 +41,7 @@ from podscaler.controlplane.runtime.node import Machine, NodeObject
 from podscaler.controlplane.runtime.node_connections import NodeConnections
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.pod_worker import PodWorker
+from podscaler.controlplane.runtime.port_translation import PortTranslator
 from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
@@ -170,6 +172,8 @@ class NodeAgent:
             group.create_task(self._beat(node_object))
             group.create_task(self._follow_node(binder))
             group.create_task(self._follow_pods(host, binder))
+            if host.port_translator is not None:
+                group.create_task(self._follow_services(host.port_translator))
             group.create_task(token_renewal.run(host, lambda: [pod for pod, _ in self._workers.values()]))
 
     async def stop(self) -> None:
@@ -185,6 +189,8 @@ class NodeAgent:
             await recorder.flush()
         await self._background.cancel_all()
         await self._checks.close()
+        if self._host is not None and self._host.port_translator is not None:
+            self._host.port_translator.close()
         self._threads.close()
 
     # --- the beginning --------------------------------------------------------------------------------------------
@@ -195,6 +201,8 @@ class NodeAgent:
             _log.warning("%d processes that an earlier run had left behind were ended", found.killed)
         if found.capabilities.user == process_limits.ROOT:
             _log.warning(ROOT_WARNING)
+        if fault := _low_port_fault(found.capabilities):
+            _log.warning("ports below %d: %s", found.capabilities.first_port, fault)
         machine = Machine(
             name=found.node_name,
             address=self._addresses.node_address,
@@ -206,6 +214,7 @@ class NodeAgent:
                 "ResourceLimitsEnforced": found.cgroups if isinstance(found.cgroups, str) else "",
                 node.PROCESS_LIMITS: found.capabilities.processes.fault(cgroups.pids_fault(found.cgroups)),
                 "PodAddresses": _address_fault(self._addresses),
+                "LowPorts": _low_port_fault(found.capabilities),
             },
             processes=found.capabilities.processes,
         )
@@ -236,7 +245,11 @@ class NodeAgent:
             allocatable=found.capacity,
             cgroups=None if isinstance(found.cgroups, str) else found.cgroups,
             issue_token=self._issue_token,
+            port_translator=self._make_translator(found.capabilities),
         )
+
+    def _make_translator(self, found: Capabilities) -> PortTranslator | None:
+        return PortTranslator(self._addresses, first_port=found.first_port) if found.translates_ports else None
 
     # --- following ------------------------------------------------------------------------------------------------
 
@@ -267,6 +280,11 @@ class NodeAgent:
                 self._background.start(self._bind(binder, pod), "binding of a pod")
             elif node_name == host.node_name:
                 self._take(host, pod)
+
+    async def _follow_services(self, translator: PortTranslator) -> None:
+        """Tell the translator where the ports of Services are."""
+        async for change in self._watch("services"):
+            translator.note_service(change.object, is_gone=change.type == "DELETED")
 
     async def _watch(self, resource: str) -> AsyncIterator[Change]:
         """All changes; after a watch was cut, pods that went meanwhile are told as DELETED."""
@@ -350,3 +368,9 @@ def _address_fault(addresses: AddressBlock) -> str:
     if not addresses.is_shared:
         return ""
     return "this machine has one loopback address, 127.0.0.1, which all pods share: give each port to one pod only"
+
+
+def _low_port_fault(found: Capabilities) -> str:
+    if not found.port_fault:
+        return ""
+    return f"they are 20000 higher, also inside pods, as the calls of pods cannot be translated: {found.port_fault}"

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from podscaler.controlplane import port_map
+from podscaler.api import port_map
 from podscaler.controlplane.pod_connections import (
     Connection,
     ContainerSessions,

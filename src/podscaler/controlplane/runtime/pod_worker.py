@@ -241,8 +241,11 @@ class PodWorker:
         spec = self._specs[name]
         place = self._place()
         plans = self._port_plans()
-        if mapped := container_ports.annotation_value(plans.values()):
+        mapped = container_ports.mapped_ports(plans.values())
+        if self._host.port_translator is None:
             await self._writer.annotate_port_map(mapped)
+        else:  # there may be ports that a container has bound without declaring them
+            await self._writer.extend_port_map(mapped)
         container_id = secrets.token_hex(16)
         ready = await launch.prepare(
             self._host, self._pod, spec, place=place, sources=await self._volumes(place), container_id=container_id

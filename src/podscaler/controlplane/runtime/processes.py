@@ -13,10 +13,11 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
@@ -45,6 +46,8 @@ class ProcessSpec:
         plan: not empty where argv starts the launcher, which is given two more arguments: descriptors of a file with
             this plan, and of a pipe on which it says what went wrong before it became the program. It changes user,
             directory and environment itself.
+        adopt: takes (and closes) the listener of the filter that the launcher installs, with a `plan` only: called on
+            the event loop by `start`, in the caller's thread by `run_to_end`.
     """
 
     argv: tuple[str, ...]
@@ -54,6 +57,7 @@ class ProcessSpec:
     group: int | None = None
     groups: tuple[int, ...] = ()
     plan: bytes = b""
+    adopt: Callable[[int], None] | None = None
 
 
 @dataclass(slots=True)
@@ -89,10 +93,12 @@ async def start(
     spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
 ) -> Process:
     """Start `spec` with the descriptors given (which stay the caller's to close). Raises StartFailure."""
-    popen = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
+    popen, listener = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
     loop = asyncio.get_running_loop()
     process = Process(popen.pid, popen, loop.create_future())
     try:
+        if listener is not None and spec.adopt is not None:
+            spec.adopt(listener)
         _watch(process, loop)
     except OSError as error:  # no descriptor left: a process whose end nobody would see must not run
         process.signal_group(signal.SIGKILL)
@@ -104,17 +110,26 @@ async def start(
 def run_to_end(spec: ProcessSpec) -> int:
     """Start `spec` with its output thrown away, and wait; returns its return code. Blocks. Raises StartFailure."""
     nothing = Descriptors(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-    return _popen(spec, nothing).wait()
+    popen, listener = _popen(spec, nothing)
+    if listener is not None and spec.adopt is not None:
+        spec.adopt(listener)
+    return popen.wait()
 
 
-def _popen(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
+_Started = tuple["subprocess.Popen[bytes]", int | None]
+"""A process, and the listener of its filter if it has one."""
+
+
+def _popen(spec: ProcessSpec, given: Descriptors) -> _Started:
+    if spec.adopt is not None:
+        return _popen_trapped(spec, given)
     if spec.plan:
-        return _popen_reporting(spec, given)
+        return _popen_reporting(spec, given), None
     identity: dict[str, Any] = {}
     if spec.user is not None:
         identity = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
     try:
-        return subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
+        popen = subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
             spec.argv,
             env=dict(spec.env),
             cwd=spec.cwd,
@@ -127,6 +142,7 @@ def _popen(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
         )
     except (OSError, ValueError) as error:
         raise StartFailure(_explanation(spec, error)) from error
+    return popen, None
 
 
 def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
@@ -140,14 +156,36 @@ def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
     return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
 
 
-def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen[bytes]":
-    """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then."""
+def _popen_trapped(spec: ProcessSpec, given: Descriptors) -> _Started:
+    """Start the launcher with a filter; the filter's listener has come through the socket when this returns."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            popen = _popen_reporting(spec, given, theirs.fileno())
+        try:
+            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+        except OSError:
+            descriptors = []
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    if not descriptors:  # no descriptor left here: without a listener the calls of the program would fail
+        popen.kill()
+        popen.wait()
+        raise StartFailure("the listener of its filter could not be received")
+    return popen, descriptors[0]
+
+
+def _popen_reporting(spec: ProcessSpec, given: Descriptors, *more: int) -> "subprocess.Popen[bytes]":
+    """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then.
+
+    `more` are further descriptors that it is given, as arguments too.
+    """
     reader, writer = os.pipe()
     try:
         try:
             with _plan_file(spec.plan) as plan:
                 popen = subprocess.Popen(  # noqa: S603  as above
-                    (*spec.argv, str(plan.fileno()), str(writer)),
+                    (*spec.argv, *map(str, (plan.fileno(), writer, *more))),
                     env=dict(spec.env),
                     cwd=spec.cwd,
                     stdin=given.stdin,
@@ -155,7 +193,7 @@ def _popen_reporting(spec: ProcessSpec, given: Descriptors) -> "subprocess.Popen
                     stderr=given.stderr,
                     start_new_session=True,
                     umask=UMASK,
-                    pass_fds=(plan.fileno(), writer),
+                    pass_fds=(plan.fileno(), writer, *more),
                 )
         except (OSError, ValueError) as error:
             raise StartFailure(_explanation(spec, error)) from error

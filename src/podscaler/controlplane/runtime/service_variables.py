@@ -13,7 +13,7 @@ Source: Service, "Environment variables" (Kubernetes documentation).
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from podscaler.controlplane import port_map
+from podscaler.api import port_map
 
 
 def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, links: bool = True) -> dict[str, str]:

@@ -4,10 +4,10 @@
 another one of the same name is never touched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from podscaler.api import port_map
 from podscaler.clock import Clock
-from podscaler.controlplane import port_map
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.runtime import pod_status
 from podscaler.controlplane.runtime.container_state import Container
@@ -47,15 +47,17 @@ class PodWriter:
 
         await self._change(change, subresource="status")
 
-    async def annotate_port_map(self, value: str) -> None:
-        """Store where mapped ports are. Raises StatusError."""
-
-        def change(pod: Object) -> None:
-            pod["metadata"].setdefault("annotations", {})[port_map.ANNOTATION] = value
-
+    async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Store where mapped ports are, and no others. Raises StatusError."""
         found = self.find()
-        if found is not None and (found["metadata"].get("annotations") or {}).get(port_map.ANNOTATION) != value:
-            await self._change(change, subresource="")
+        if found is not None and port_map.of(found) != mapped:
+            await self._change(lambda pod: _set_port_map(pod, mapped), subresource="")
+
+    async def extend_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Store where mapped ports are, beside those that are stored. Raises StatusError."""
+        found = self.find()
+        if found is not None and not mapped.items() <= port_map.of(found).items():
+            await self._change(lambda pod: _set_port_map(pod, {**port_map.of(pod), **mapped}), subresource="")
 
     async def remove(self) -> None:
         """Delete the object for good; it stays where a finalizer holds it. Raises StatusError."""
@@ -75,3 +77,11 @@ class PodWriter:
         except StatusError as error:
             if error.code != 404:
                 raise
+
+
+def _set_port_map(pod: Object, mapped: Mapping[int, int]) -> None:
+    annotations = pod["metadata"].setdefault("annotations", {})
+    if mapped:
+        annotations[port_map.ANNOTATION] = port_map.text(mapped)
+    else:
+        annotations.pop(port_map.ANNOTATION, None)

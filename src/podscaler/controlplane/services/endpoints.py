@@ -10,8 +10,8 @@ Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from podscaler.api import port_map
 from podscaler.api.resources import Object
-from podscaler.controlplane import port_map
 from podscaler.controlplane.workloads import pods
 
 

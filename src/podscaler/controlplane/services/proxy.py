@@ -12,9 +12,9 @@ import errno
 from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from podscaler.api import port_map
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
-from podscaler.controlplane import port_map
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
 from podscaler.controlplane.services import slices
@@ -183,7 +183,10 @@ class ServiceProxy:
             if error.code != 404:
                 raise
         for port, real in moved.items():
-            message = f"ports below 1024 need privileges on this machine: port {port} is served at {real} instead"
+            message = (
+                f"ports below 1024 need privileges on this machine: port {port} is served at {real} "
+                "(inside pods at both where the Node's condition LowPorts is True)"
+            )
             self._events.event(service, "Warning", "PortMoved", message)
 
 

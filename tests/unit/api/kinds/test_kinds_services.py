@@ -166,6 +166,14 @@ def test_table(spec: dict[str, Any], status: dict[str, Any], cells: list[str]) -
     assert _SERVICE.printer.row(service, _NOW_NS)[1:5] == cells
 
 
+def test_the_table_shows_where_ports_really_are() -> None:
+    """A port that may not be bound is shown with the one that stands for it; a node port stays as it is."""
+    ports = [{"port": 80}, {"port": 443, "name": "s", "nodePort": 30001}, {"port": 8080, "name": "h"}]
+    service = _service(type="NodePort", ports=ports)
+    service["metadata"]["annotations"] = {"podscaler.dev/port-map": '{"80": 20080, "443": 20443}'}
+    assert _SERVICE.printer.row(service, _NOW_NS)[4] == "80:20080/TCP,443:30001/TCP,8080/TCP"
+
+
 def _slice(**parts: Any) -> dict[str, Any]:
     slice_ = {"metadata": {"name": "s"}, "addressType": "IPv4", **parts}
     _SLICE.versions[0].default(slice_)
