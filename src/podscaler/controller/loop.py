@@ -221,15 +221,15 @@ class Controller:
 
     async def _give_turns(self) -> None:
         while True:
-            await self._around.turns.take()
+            turn = await self._around.turns.take()
             try:
                 key = await self._queue.get()
             except BaseException as error:
-                self._around.turns.give()
+                turn.give()
                 if isinstance(error, ShutDown):
                     return
                 raise
-            self.parts.run(key, self._sync(key))
+            self.parts.run(key, self._sync(key), turn)
 
     async def _sync(self, key: Key) -> None:
         syncing.CURRENT.set(key)
