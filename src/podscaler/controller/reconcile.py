@@ -118,17 +118,26 @@ class Reconciler:
     def _past(self, autoscaler: Autoscaler, seen: Seen, now_ns: int) -> History:
         key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale):
-            self._memory.resume(key, scale.replicas, now_ns)
+            has_behavior = autoscaler.spec.behavior is not None
+            self._memory.resume(key, scale.replicas, now_ns, has_behavior=has_behavior)
         return self._memory.history(key)
 
     def _archive(self, autoscaler: Autoscaler, seen: Seen, decision: Decision, now_ns: int) -> None:
         """Have what this sync left kept for later processes."""
         key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale) and self._memory.is_recalled(key):
-            is_rescaled = decision.replicas is not None
             replicas = scale.replicas if decision.replicas is None else decision.replicas
             latest = Latest(autoscaler.metadata.uid, decision.history, replicas, now_ns)
-            self._around.archive.keep(key, latest, is_urgent=is_rescaled)
+            self._around.archive.keep(key, latest)
+
+    async def _store(self, autoscaler: Autoscaler, draft: Draft) -> None:
+        """Have what a rescale will leave kept before it is written: whoever goes on after a kill knows of it."""
+        if not self._memory.is_recalled(autoscaler.key):
+            return
+        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now
+        history = settle.with_change(draft.spec, draft.past, after - before, now_ns)
+        latest = Latest(autoscaler.metadata.uid, history, after, now_ns, rescaled_from=before)
+        await self._around.archive.store(autoscaler.key, latest)
 
     def _say(self, autoscaler: Autoscaler, error: str) -> None:
         """Log an error when it is news, not at every sync."""
@@ -155,6 +164,7 @@ class Reconciler:
     async def _rescale(
         self, autoscaler: Autoscaler, draft: Draft, target: Target
     ) -> tuple[Decision, Sequence[StatusError]]:
+        await self._store(autoscaler, draft)
         written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:

@@ -21,7 +21,7 @@ from podscaler.controller.settings import Settings
 from podscaler.controller.standing import ALWAYS_WRITES, Standing
 from podscaler.controller.target import Targets
 from podscaler.controller.telemetry import Telemetry
-from podscaler.controller.turns import Turns
+from podscaler.controller.turns import Away, Turns
 from podscaler.controller.writer import ClusterWriter, Writer
 from podscaler.kube.cache import Key
 from podscaler.kube.client import Client
@@ -88,7 +88,7 @@ class Surroundings:
             recorder=Recorder(client, clock, rng),
             telemetry=Telemetry(clock),
             recording=recording or NoRecording(),
-            archive=_archive(client, settings, clock, rng),
+            archive=_archive(client, settings, clock, rng=rng, away=turns.away),
             clock=clock,
         )
 
@@ -125,9 +125,10 @@ class Surroundings:
         )
 
 
-def _archive(client: Client, settings: Settings, clock: Clock, rng: random.Random) -> Archive:
+def _archive(client: Client, settings: Settings, clock: Clock, *, rng: random.Random, away: Away) -> Archive:
     if settings.history_namespace is None:
         return NoArchive()
     maps = HistoryMaps(client, settings.history_namespace)
     writer = f"{rng.getrandbits(32):08x}"
-    return ConfigMapArchive(maps, clock, writer=writer, flag_window_ns=settings.downscale_stabilization_ns)
+    window_ns = settings.downscale_stabilization_ns
+    return ConfigMapArchive(maps, clock, writer=writer, flag_window_ns=window_ns, away=away)
