@@ -25,11 +25,15 @@ from podscaler.core import decide, settle
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind
 from podscaler.core.history import History
 from podscaler.core.model import Scale
-from podscaler.errors import StatusError
+from podscaler.errors import PodscalerError, StatusError
 from podscaler.kube.cache import Cache, Key
 from podscaler.kube.client import is_conflict
 
 log = logging.getLogger(__name__)
+
+
+class Outdated(PodscalerError):
+    """The autoscaler was edited during its sync, which ends without writing anything more; it is to be synced again."""
 
 
 class Reconciler:
@@ -50,11 +54,18 @@ class Reconciler:
         self._observer = Observer(around, memory, pods, self._flags)
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
-        """What was decided and done. Raises nothing that the world may cause: that is in the decision and reported."""
+        """What was decided and done.
+
+        Raises Outdated where the spec has changed since, and nothing else that the world may cause: that is in the
+        decision and reported.
+
+        Differs: upstream carries out what it decided by the spec that it began with.
+        """
         clock = self._around.clock
         started_s = clock.monotonic_s()
         await self._recall(autoscaler)
         seen = await self._observer.observe(autoscaler)
+        self._ensure_latest(autoscaler)
         now_ns = clock.now_ns()
         past = self._past(autoscaler, seen, now_ns)
         decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
@@ -101,6 +112,14 @@ class Reconciler:
             self._around.comparison.judge(autoscaler, seen, past, decision)
         elif obstacle != GONE and self._memory.is_new_wish(autoscaler.key, decision.replicas):
             log.info("%s: %s", autoscaler.described, standing_words.of(decision))
+
+    def _ensure_latest(self, autoscaler: Autoscaler) -> None:
+        """Raise Outdated where another spec is known by now. Servers of old count no generations."""
+        latest = self._around.find_latest(autoscaler.key)
+        if latest is None or latest is autoscaler:
+            return
+        if latest.metadata.uid != autoscaler.metadata.uid or latest.wire.spec != autoscaler.wire.spec:
+            raise Outdated(f"{autoscaler.described} was edited while it was synced: it is synced again")
 
     async def _recall(self, autoscaler: Autoscaler) -> None:
         """Learn what an earlier process remembered; where that cannot be known now, the next sync asks again."""
@@ -165,6 +184,7 @@ class Reconciler:
         self, autoscaler: Autoscaler, draft: Draft, target: Target
     ) -> tuple[Decision, Sequence[StatusError]]:
         await self._store(autoscaler, draft)
+        self._ensure_latest(autoscaler)
         written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:

@@ -38,12 +38,18 @@ def _nobody(autoscaler: Autoscaler) -> Iterable[Key]:
     return ()
 
 
+def _unknown(key: Key) -> Autoscaler | None:
+    del key
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """See the module; `of` makes the usual ones.
 
     Attributes:
         rivals: the autoscalers that nobody here looks after and that scale the same target.
+        find_latest: an autoscaler as it is now; None: it is gone, or nobody knows.
         comparison: what decisions are compared with while the controller stands by; None: with nothing.
     """
 
@@ -59,6 +65,7 @@ class Surroundings:
     clock: Clock
     standing: Standing = ALWAYS_WRITES
     rivals: Callable[[Autoscaler], Iterable[Key]] = _nobody
+    find_latest: Callable[[Key], Autoscaler | None] = _unknown
     comparison: Comparison | None = None
 
     @classmethod
@@ -111,6 +118,10 @@ class Surroundings:
         self.telemetry.undesired(key)
         if self.comparison is not None:
             self.comparison.forget(key)
+
+    def reading(self, find_latest: Callable[[Key], Autoscaler | None]) -> "Surroundings":
+        """The same, with a way to see what autoscalers are now."""
+        return replace(self, find_latest=find_latest)
 
     def standing_by(
         self, standing: Standing, rivals: Callable[[Autoscaler], Iterable[Key]], settings: Settings
