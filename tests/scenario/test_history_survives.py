@@ -98,6 +98,22 @@ async def test_a_window_without_interruption(world: World) -> None:
     assert await _held_for(world, interrupted_after_s=None) == 405 - 102
 
 
+@pytest.mark.parametrize("set_s", [-3 * 3600, 3 * 3600], ids=["back", "forward"])
+@pytest.mark.parametrize("is_kept", [False, True], ids=["in memory", "kept"])
+async def test_a_wall_clock_that_is_set_changes_no_window(*, set_s: int, is_kept: bool) -> None:
+    """In the middle of a window the clock is set: the window ends as if it had not been."""
+    world = World(history_namespace="kube-system" if is_kept else None)
+    world.add_web(cpu="500m", replicas=5)
+    await world.start()
+    await world.advance(102)
+    world.use("100m")
+    await world.advance(100)
+    world.clock.set_wall(set_s)
+    await world.seconds_until(1)
+    assert world.clock.monotonic_s() == 405
+    await world.close()
+
+
 @pytest.mark.parametrize("after_s", [1, 20, 150, 285])
 async def test_a_restart_does_not_cut_a_window_short(world: World, after_s: float) -> None:
     """With another controller in the middle of the window it lasts as long, but for the phase of the period."""

@@ -16,6 +16,7 @@ Source: controller.md 1.
 import zlib
 
 from podscaler.api.selectors import Selector
+from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_record
 from podscaler.controller.consistency import ConsistencyStore
 from podscaler.controller.early_turns import EarlyTurns
@@ -25,6 +26,9 @@ from podscaler.core.history import History
 from podscaler.core.neighbours import Namespace, SelectorStore
 from podscaler.kube.cache import Key
 
+STEP_MAX_NS = 2 * NANOSECONDS
+"""A clock that is set by less is followed."""
+
 
 class Memory:
     """See the module."""
@@ -33,6 +37,7 @@ class Memory:
         self._histories: dict[Key, History] = {}
         self._recalled: set[Key] = set()
         self._found: dict[Key, Found] = {}
+        self._clock_offset_ns: int | None = None
         self._registered: set[Key] = set()
         self._selectors = SelectorStore()
         self._targets: dict[Key, Selector] = {}
@@ -96,6 +101,21 @@ class Memory:
         if found is not None:
             earlier = history_record.resumed(found, replicas, now, has_behavior=has_behavior)
             self._histories[key] = lasting_history.together(earlier, self.history(key))
+
+    def follow_clock(self, now_ns: int, monotonic_s: float) -> None:
+        """Keep what was long ago as long ago where the wall clock was set by more than STEP_MAX_NS.
+
+        Source: the instants that Go's time.Now gives carry a monotonic reading, by which upstream compares them.
+        """
+        offset_ns = now_ns - round(monotonic_s * NANOSECONDS)
+        if self._clock_offset_ns is None:
+            self._clock_offset_ns = offset_ns
+        step_ns = offset_ns - self._clock_offset_ns
+        if abs(step_ns) <= STEP_MAX_NS:
+            return
+        self._clock_offset_ns = offset_ns
+        for key, kept in self._histories.items():
+            self._histories[key] = lasting_history.moved(kept, step_ns)
 
     def keep_history(self, key: Key, latest: History) -> None:
         """What this sync leaves."""

@@ -67,6 +67,7 @@ class Reconciler:
         seen = await self._observer.observe(autoscaler)
         self._ensure_latest(autoscaler)
         now_ns = clock.now_ns()
+        self._memory.follow_clock(now_ns, clock.monotonic_s())
         past = self._past(autoscaler, seen, now_ns)
         decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
         if obstacle := self._around.standing.obstacle(autoscaler):

@@ -130,6 +130,15 @@ def without_change(kept: History, change: int) -> History:
     return msgspec.structs.replace(kept, **{field: tuple(each for each in events if each is not latest)})
 
 
+def moved(kept: History, span: int) -> History:
+    """The history on a wall clock that was set by so many nanoseconds: everything is as long ago as before."""
+    return History(
+        tuple([Recommendation(each.replicas, each.at + span) for each in kept.recommendations]),
+        tuple([msgspec.structs.replace(each, at=each.at + span) for each in kept.scale_ups]),
+        tuple([msgspec.structs.replace(each, at=each.at + span) for each in kept.scale_downs]),
+    )
+
+
 def together(earlier: History, later: History) -> History:
     """Both, as one history: what was found, and what has been added since."""
     return History(
