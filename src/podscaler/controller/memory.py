@@ -214,11 +214,11 @@ class Memory:
         self._errors.pop(key, None)
         self.versions.forget(key)
         self.early.forget(key)
+        self._let_go(key)
 
     def lay_down(self, key: Key) -> None:
         """Another process looks after the autoscaler from now on: only that it is there is remembered."""
         self.forget(key)
-        self._let_go(key)
 
     def _let_go(self, key: Key) -> None:
         """Forget what syncs found out about the target, and what they said."""

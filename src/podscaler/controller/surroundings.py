@@ -109,6 +109,7 @@ class Surroundings:
     def forget(self, key: Key) -> None:
         """A sync found the autoscaler gone."""
         self.archive.forget(key)
+        self.telemetry.undesired(key)
         if self.comparison is not None:
             self.comparison.forget(key)
 
