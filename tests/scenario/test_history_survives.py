@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import sampling
-from podscaler.controller import config_map_archive, history_maps
+from podscaler.clock import NANOSECONDS
+from podscaler.controller import history_maps, stored_map
 from podscaler.testing.autoscaling import AutoscalerWorld
-from podscaler.testing.cluster import CONFIG_MAPS, HPAS, refusal
+from podscaler.testing.cluster import CONFIG_MAPS, HPAS, PODS, refusal
+from podscaler.testing.transport import Failure
 
 PERIOD_S = 15
 UP_2_IN_120_S = {
@@ -45,6 +47,12 @@ class World(AutoscalerWorld):
         """Let every pod of `web` use so much."""
         for number in range(self.replicas()):
             self.cluster.put_pod(f"web-{number}", "web", cpu)
+
+    def remove_pods(self) -> None:
+        """Have no more pods of `web` than are wanted."""
+        for _, name in list(self.cluster.collections[PODS].objects):
+            if int(name.removeprefix("web-")) >= self.replicas():
+                self.cluster.delete(PODS, name)
 
     async def seconds_until(self, replicas: int, limit_s: int = 900) -> int:
         """How many seconds pass until that many are wanted."""
@@ -89,6 +97,22 @@ async def _held_for(world: World, *, interrupted_after_s: float | None, is_kille
 async def test_a_window_without_interruption(world: World) -> None:
     """The last high recommendation is from 90 s: it holds the scale-down until the first sync after 390 s."""
     assert await _held_for(world, interrupted_after_s=None) == 405 - 102
+
+
+@pytest.mark.parametrize("set_s", [-3 * 3600, 3 * 3600], ids=["back", "forward"])
+@pytest.mark.parametrize("is_kept", [False, True], ids=["in memory", "kept"])
+async def test_a_wall_clock_that_is_set_changes_no_window(*, set_s: int, is_kept: bool) -> None:
+    """In the middle of a window the clock is set: the window ends as if it had not been."""
+    world = World(history_namespace="kube-system" if is_kept else None)
+    world.add_web(cpu="500m", replicas=5)
+    await world.start()
+    await world.advance(102)
+    world.use("100m")
+    await world.advance(100)
+    world.clock.set_wall(set_s)
+    await world.seconds_until(1)
+    assert world.clock.monotonic_s() == 405
+    await world.close()
 
 
 @pytest.mark.parametrize("after_s", sampling.one_in(2, [1, 20, 150, 285]))
@@ -139,6 +163,125 @@ async def test_a_change_that_nobody_kept_counts_as_recommended(world: World) -> 
     await world.next_controller()
     held_s = await world.seconds_until(2)
     assert 300 <= held_s <= 300 + PERIOD_S
+
+
+async def _scaled_down(world: World, *, is_stored: bool) -> None:
+    """Six pods become three 40 s after half of the load is gone; each of the three has enough to do."""
+    world.add_web(cpu="500m", replicas=6)
+    await world.start()
+    await world.advance(11)
+    world.use("250m")
+    if not is_stored:
+        refused = refusal(500, "InternalError", "no disk")
+        world.cluster.interfere("PATCH", f"{CONFIG_MAPS}/podscaler-history-03", *[refused] * 99)
+    await world.seconds_until(3)
+    world.remove_pods()
+    world.use("500m")
+
+
+@pytest.fixture
+async def quick() -> AsyncIterator[World]:
+    """A controller with a period of 5 s and a window of 40 s, that keeps its history in the cluster."""
+    period_ns, window_ns = 5 * NANOSECONDS, 40 * NANOSECONDS
+    made = World(history_namespace="kube-system", sync_period_ns=period_ns, downscale_stabilization_ns=window_ns)
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not stored"])
+@pytest.mark.parametrize("gone_s", [0, 15])
+@pytest.mark.parametrize("after_s", [0, 4.5, 20, 70])
+async def test_a_kill_after_a_scale_down_scales_nothing_up(
+    quick: World, *, after_s: float, gone_s: float, is_stored: bool
+) -> None:
+    """What was recommended before a scale-down makes nobody scale up again, however soon its controller is killed."""
+    await _scaled_down(quick, is_stored=is_stored)
+    await quick.advance(after_s)
+    await quick.kill()
+    quick.cluster.recover()
+    await quick.clock.advance(gone_s)
+    await quick.next_controller()
+    found = set()
+    for _ in range(60):
+        await quick.advance(1)
+        found.add(quick.replicas())
+    assert found == {3}
+
+
+async def test_a_rescale_is_stored_before_it_is_written(world: World) -> None:
+    """Whoever goes on after a kill knows of it, by one request that is made anyway."""
+    await world.advance(70)
+    world.use("900m")
+    before = len(world.cluster.requests)
+    await world.seconds_until(9)
+    written = [(each.method, each.path.split("/")[-2:]) for each in world.cluster.requests[before:]]
+    changes = [each for each in written if each[0] in ("PATCH", "PUT")]
+    assert changes[:2] == [("PATCH", ["configmaps", "podscaler-history-03"]), ("PUT", ["web", "scale"])]
+    kept = json.loads(world.cluster.config_maps["podscaler-history-03"]["data"]["shop.web"])
+    assert (kept["replicas"], kept["rescaledFrom"]) == (9, 5)
+
+
+async def test_a_rescale_that_was_stored_and_not_written(quick: World) -> None:
+    """A kill between the two: the target has what it had, and its window ends as if nothing had been stored."""
+    quick.add_web(cpu="500m", replicas=6)
+    await quick.start()
+    await quick.advance(11)
+    quick.use("250m")
+    lost = [Failure("killed", broken=True)] * 99
+    quick.cluster.interfere("PUT", "/apis/apps/v1/namespaces/shop/deployments/web/scale", *lost)
+    while not quick.cluster.asked("PUT"):
+        await quick.advance(0.5)
+    await quick.kill()
+    quick.cluster.recover()
+    await quick.next_controller()
+    held_s = await quick.seconds_until(3)
+    assert 1 <= held_s <= 120 + 5
+
+
+async def test_a_rescale_that_is_refused_again_and_again(quick: World) -> None:
+    """It is stored, and what became of it, about once a minute each; whoever goes on takes what the target has."""
+    quick.add_web(cpu="500m", replicas=5)
+    await quick.start()
+    await quick.advance(70)
+    before = quick.asked_for_histories("PATCH")
+    refused = [refusal(403, "Forbidden", "no")] * 99
+    quick.cluster.interfere("PUT", "/apis/apps/v1/namespaces/shop/deployments/web/scale", *refused)
+    quick.use("1")
+    await quick.advance(120)
+    heartbeats = 2
+    assert quick.asked_for_histories("PATCH") - before - heartbeats <= 6
+    await quick.kill()
+    await quick.next_controller()
+    await quick.advance(20)
+    assert quick.replicas() == 5
+
+
+async def test_a_kill_does_not_renew_a_budget(world: World) -> None:
+    """A policy counts what was added right before a kill."""
+    await world.advance(2)
+    world.add_web(cpu="900m", replicas=5, **UP_2_IN_120_S)
+    await world.advance(0)
+    assert world.replicas() == 7
+    world.use("900m")
+    await world.kill()
+    await world.next_controller()
+    assert 120 - 1 <= await world.seconds_until(9) <= 120 + PERIOD_S
+
+
+async def test_a_recommendation_that_comes_back_before_a_kill(world: World) -> None:
+    """A peak in the middle of a window begins it anew, for the next controller too, ten seconds later."""
+    await world.advance(102)
+    world.use("100m")
+    await world.advance(100)
+    world.use("500m")
+    await world.advance(15)
+    world.use("100m")
+    peak_s = 210
+    await world.advance(12)
+    await world.kill()
+    await world.next_controller()
+    await world.seconds_until(1)
+    assert peak_s + 300 <= world.clock.monotonic_s() <= peak_s + 300 + 120 + PERIOD_S + 1
 
 
 async def test_a_steady_autoscaler_costs_no_writes(world: World) -> None:
@@ -303,7 +446,7 @@ async def test_a_full_config_map(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     await world.start()
     await world.advance(70)
     before = list(world.cluster.config_maps["podscaler-history-03"]["data"])
-    monkeypatch.setattr(config_map_archive, "MAP_MAX_BYTES", 100)
+    monkeypatch.setattr(stored_map, "MAP_MAX_BYTES", 100)
     world.use("900m")
     await world.advance(120)
     after = world.cluster.config_maps["podscaler-history-03"]["data"]

@@ -1,7 +1,8 @@
 """Where histories outlive the process: what syncs ask of it and tell it, and its form that keeps nothing.
 
-The reconciler asks `find` before it decides about an autoscaler for the first time, and tells with `keep` what every
-sync left; the loop runs it beside the work. `podscaler.controller.config_map_archive` is the one that keeps.
+The reconciler asks `find` before it decides about an autoscaler for the first time, tells with `keep` what every sync
+left, and has with `store` a rescale written before it is carried out; the loop runs it beside the work.
+`podscaler.controller.config_map_archive` is the one that keeps.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,14 @@ class Latest(NamedTuple):
         history: all of it.
         replicas: what the target has now; None where that is not known.
         at_ns: the instant of the decision.
+        rescaled_from: what the target had before, where this is what a rescale will leave that is yet to be written.
     """
 
     uid: str
     history: History
     replicas: int | None
     at_ns: int
+    rescaled_from: int | None = None
 
 
 class Archive(Protocol):
@@ -35,8 +38,12 @@ class Archive(Protocol):
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
         ...
 
-    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+    def keep(self, key: Key, latest: Latest) -> None:
         """Have it written in time; only after `find` told what there was."""
+        ...
+
+    async def store(self, key: Key, latest: Latest) -> None:
+        """Return once it is written, or cannot be for now; only after `find` told what there was."""
         ...
 
     def forget(self, key: Key) -> None:
@@ -72,7 +79,10 @@ class NoArchive:
         del key, uid
         return None
 
-    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+    def keep(self, key: Key, latest: Latest) -> None:
+        """Nothing."""
+
+    async def store(self, key: Key, latest: Latest) -> None:
         """Nothing."""
 
     def forget(self, key: Key) -> None:

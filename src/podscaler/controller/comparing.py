@@ -74,6 +74,7 @@ class _Compared:
         self.looks: deque[_Look] = deque(maxlen=LOOKS)
         self.suspected = ""
         self.said = ""
+        self.has_differed = False
 
 
 class Comparison:
@@ -89,7 +90,7 @@ class Comparison:
         self._flags = settings.decision
         self._compared: dict[Key, _Compared] = {}
         self._verdicts: Counter[str] = Counter()
-        self._differing: set[Key] = set()
+        self._differed = 0
         telemetry.count_comparisons(VERDICTS)
 
     def judge(self, autoscaler: Autoscaler, seen: Seen, past: History, decision: Decision) -> None:
@@ -113,7 +114,7 @@ class Comparison:
         counts = ", ".join(f"{self._verdicts[verdict]} {verdict}" for verdict in VERDICTS)
         return (
             f"compared {sum(self._verdicts.values())} decisions about {len(self._compared)} autoscalers: {counts}; "
-            f"{len(self._differing)} autoscalers differed"
+            f"{self._differed} autoscalers differed"
         )
 
     def _verdict(self, autoscaler: Autoscaler, known: _Compared, decision: Decision) -> tuple[str, str]:
@@ -169,7 +170,8 @@ class Comparison:
         if verdict != DIFFERENT:
             known.said = "" if verdict == SAME else known.said
             return
-        self._differing.add(autoscaler.key)
+        self._differed += not known.has_differed
+        known.has_differed = True
         if known.said != what:
             known.said = what
             self._telemetry.differed("desiredReplicas" if what.startswith("desiredReplicas") else "conditions")

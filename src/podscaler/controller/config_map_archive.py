@@ -1,16 +1,23 @@
 """The archive in ConfigMaps: a restart, or another leader, goes on where this process was.
 
-`find` and `keep` work on what is in memory, but for the first look at each ConfigMap; `run` writes beside the work.
+`find` and `keep` work on what is in memory, but for the first look at each ConfigMap; `run` writes beside the work, and
+`store` at once.
 
 1. Nothing is written over what has not been read.
-2. A change that a rescale made, and the first record of an autoscaler, is written within about 10 s, any other within a
-   minute, and nothing is written while nothing changes but the instants of recommendations that every sync renews.
-   Changes of all autoscalers of a ConfigMap are one request.
-3. What cannot be read or written is said once in the log, and tried again; meanwhile the memory serves, as upstream's.
+2. A rescale is written before it is carried out: those of a ConfigMap that come while a request is on its way, or less
+   than STORE_PAUSE_S after the last, are one request. The first record of an autoscaler, a rescale that could not be
+   stored, and a recommendation that holds replicas for a minute longer than the record tells, are written within about
+   10 s, any other change within a minute, and nothing is written while nothing changes but the instants of
+   recommendations that every sync renews. Changes of all autoscalers of a ConfigMap are one request.
+3. What cannot be read or written is said once in the log, and tried again; meanwhile the memory serves, as upstream's,
+   and no rescale waits for it.
 4. Records that make no sense are ignored with a warning, and those of another object of the same name are not used.
 5. Records of autoscalers that nobody asks for go when no window can reach them any more; they are read again before,
    as another process may keep them.
-6. What is handed over is written as it is at that instant, under a writer's name that says that this is all
+6. One write of a ConfigMap at a time, each for the version that was read or written last. Where another process has
+   changed the ConfigMap, it is read again, and only what is of this process's autoscalers is written. So a write that
+   arrives late, after a hand-over, changes nothing.
+7. What is handed over is written as it is at that instant, under a writer's name that says that this is all
    (`HANDED_OVER`): another process decides as this one would have.
 
 Differs: upstream forgets its history with the process. `--history=memory` does so too.
@@ -19,17 +26,19 @@ Source: docs/decisions/history.md; spec/controller.md 1.
 """
 
 import asyncio
+import contextvars
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 
 from podscaler.clock import NANOSECONDS, Clock
-from podscaler.controller import history_maps, history_record
+from podscaler.controller import history_maps, history_record, stored_map
 from podscaler.controller.archive import Latest
 from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, Found, Record
+from podscaler.controller.leading import bounded
 from podscaler.controller.leading.fence import Deposed
-from podscaler.core import lasting_history
+from podscaler.controller.stored_map import Batch, StoredMap
+from podscaler.controller.turns import Away, stay
 from podscaler.errors import StatusError
 from podscaler.kube.cache import Key
 from podscaler.kube.sharing import SingleFlight
@@ -38,41 +47,16 @@ log = logging.getLogger(__name__)
 
 TICK_S = 10.0
 RETRY_READ_S = 30.0
-MAP_MAX_BYTES = 900_000
-"""An API server takes no ConfigMap over 1 MiB."""
+STORE_PAUSE_S = 0.5
+"""Between two batches of rescales of a ConfigMap: a write costs the API server as much as the ConfigMap is large."""
+STORE_TIMEOUT_S = 2.0
+"""A rescale waits no longer until it is stored."""
+UPDATE_ATTEMPTS = 4
 RECORDS_AT_ONCE = 100
 HANDED_OVER = "-handed-over"
 """What the name of a writer ends in where nothing follows what it has written."""
 WINDOW_MAX_NS = 3600 * NANOSECONDS
 """The longest stabilization window and policy period that the API admits."""
-
-
-@dataclass(slots=True)
-class _Map:
-    """One ConfigMap, as this process knows it.
-
-    Attributes:
-        kept: the records in it that this process wrote, or has taken over.
-        sizes_bytes: of all its entries, by data key.
-        unclaimed: the records that nobody asked for yet, by data key.
-        latest: what the last sync of each autoscaler left.
-        touched: the autoscalers that were synced since the last look.
-        gone: data keys to be removed.
-        is_urgent: whether a change must not wait.
-        written_at_s: when the last change was written, or failed to be.
-        is_full: whether a record ever had no room.
-    """
-
-    name: str
-    kept: dict[Key, Record] = field(default_factory=dict)
-    sizes_bytes: dict[str, int] = field(default_factory=dict)
-    unclaimed: dict[str, Record] = field(default_factory=dict)
-    latest: dict[Key, Latest] = field(default_factory=dict)
-    touched: set[Key] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
-    is_urgent: bool = False
-    written_at_s: float = 0.0
-    is_full: bool = False
 
 
 class ConfigMapArchive:
@@ -83,17 +67,19 @@ class ConfigMapArchive:
         clock: all of the archive's time.
         writer: a name for this process, another for each.
         flag_window_ns: the longest window that a flag asks for.
+        away: what to be in while waiting until a rescale is stored.
     """
 
-    def __init__(self, maps: HistoryMaps, clock: Clock, *, writer: str, flag_window_ns: int) -> None:
+    def __init__(self, maps: HistoryMaps, clock: Clock, *, writer: str, flag_window_ns: int, away: Away = stay) -> None:
         self._maps = maps
         self._clock = clock
         self._writer = writer
+        self._away = away
         self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
-        self._loaded: dict[str, _Map] = {}
+        self._loaded: dict[str, StoredMap] = {}
         self._beats: dict[str, Beat] = {}
         self._obsolete_writers: set[str] = set()
-        self._flights: SingleFlight[str, _Map] = SingleFlight()
+        self._flights: SingleFlight[str, StoredMap] = SingleFlight()
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
         self._beaten_at_s: float | None = None
         self._failing: dict[str, str] = {}
@@ -101,36 +87,38 @@ class ConfigMapArchive:
 
     async def find(self, key: Key, uid: str) -> Found | None:
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
-        found, data_key = await self._map(history_maps.map_of(key)), history_record.data_key(key)
-        record = found.unclaimed.pop(data_key, None)
+        record = (await self._map(history_maps.map_of(key))).claim(key, uid)
         if record is None:
             return None
-        found.is_urgent = True  # from now on it is this process that renews it
-        if record.uid != uid:
-            log.info("the kept history of %s/%s is of another object of that name, and ignored", *key)
-            found.gone.add(data_key)
-            return None
-        found.kept[key] = record
-        beat = self._beats.get(record.writer)
-        return Found(history_record.meant(record, beat, self._clock.now_ns()), record.replicas)
+        return history_record.found(record, self._beats.get(record.writer), self._clock.now_ns())
 
-    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+    def keep(self, key: Key, latest: Latest) -> None:
         """Have it written in time; only after `find` told what there was."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
-            is_new = key not in found.latest
-            found.latest[key] = latest
-            found.touched.add(key)
-            found.is_urgent = found.is_urgent or is_urgent or is_new
+            found.keep(key, latest)
+
+    async def store(self, key: Key, latest: Latest) -> None:
+        """Return once it is written, or cannot be for now; only after `find` told what there was."""
+        found = self._loaded.get(history_maps.map_of(key))
+        if found is None:
+            return
+        is_failing = found.name in self._failing
+        found.keep(key, latest)
+        if is_failing:
+            found.is_urgent = True
+            return
+        batch = found.batch = found.batch or self._begin_batch(found)
+        batch.keys.add(key)
+        async with self._away():
+            await bounded.first_of(batch.task, self._clock.sleep(STORE_TIMEOUT_S))
+        found.is_urgent = found.is_urgent or not batch.task.done()
 
     def forget(self, key: Key) -> None:
         """The autoscaler is gone."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
-            found.touched.discard(key)
-            found.latest.pop(key, None)
-            found.kept.pop(key, None)
-            found.gone.add(history_record.data_key(key))
+            found.forget(key)
 
     def expect_changes(self) -> None:
         """Another process may have written since: what is asked for from now on is read again."""
@@ -151,10 +139,7 @@ class ConfigMapArchive:
         """The autoscaler is another process's: write nothing about it any more."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
-            found.touched.discard(key)
-            found.latest.pop(key, None)
-            found.kept.pop(key, None)
-            found.gone.discard(history_record.data_key(key))
+            found.drop(key)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -165,6 +150,7 @@ class ConfigMapArchive:
     async def close(self) -> None:
         """Write everything as it is now, the instants that syncs renewed too, and say that this is all."""
         maps = list(self._loaded.values())
+        await bounded.end(*(found.batch.task for found in maps if found.batch is not None))
         saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
         if all(saved) and any(found.kept for found in maps):
             await self._beat(self._writer, ended=True)
@@ -178,7 +164,7 @@ class ConfigMapArchive:
             if any(found.kept for found in self._loaded.values()):
                 await self._beat(self._writer)
 
-    async def _map(self, name: str) -> _Map:
+    async def _map(self, name: str) -> StoredMap:
         """The ConfigMap, read when it is first asked for. Raises StatusError, for a while without asking again."""
         found = self._loaded.get(name)
         if found is not None and name not in self._outdated:
@@ -193,83 +179,99 @@ class ConfigMapArchive:
             self._say(name, failure)
             raise
 
-    async def _load(self, name: str) -> _Map:
-        entries, beats = await self._maps.read(name), await self._maps.beats()
+    async def _load(self, name: str) -> StoredMap:
+        contents, beats = await self._maps.read(name), await self._maps.beats()
         now_ns = self._clock.now_ns()
         self._obsolete_writers |= {each for each, beat in beats.items() if beat.at < now_ns - 2 * self._reach_ns}
         self._beats |= beats
-        found = self._loaded.get(name) or _Map(name, written_at_s=self._clock.monotonic_s())
-        found.sizes_bytes = {data_key: len(data_key) + len(text) for data_key, text in entries.items()}
-        ours = found.gone.union(map(history_record.data_key, (*found.latest, *found.kept)))
-        others = {data_key: _read(name, data_key, entries[data_key], now_ns) for data_key in entries.keys() - ours}
-        found.unclaimed = {data_key: record for data_key, record in others.items() if record is not None}
+        found = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
+        found.take_in(contents, now_ns)
         self._loaded[name] = found
         self._outdated.discard(name)
         self._read_failures.pop(name, None)
         self._say(name, None)
         return found
 
-    async def _save(self, found: _Map, exactly: Collection[Key] = (), writer: str = "") -> bool:
+    def _begin_batch(self, found: StoredMap) -> Batch:
+        """A batch that others may join until it is written; by no tenure in particular, as it is not of one sync."""
+        storing = self._store_batch(found)
+        return Batch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
+
+    async def _store_batch(self, found: StoredMap) -> None:
+        if found.batched_at_s is not None:
+            wait_s = found.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
+            if wait_s > 0:
+                await self._clock.sleep(wait_s)
+        async with found.lock:
+            batch, found.batch = found.batch, None
+            found.batched_at_s = self._clock.monotonic_s()
+            if batch is not None and not await self._write(found, batch.keys):
+                found.is_urgent = True
+
+    async def _save(self, found: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
         """Write what changed in a ConfigMap, some of it `exactly` and by `writer`; whether it says everything now."""
-        touched, gone, was_urgent = found.touched, found.gone, found.is_urgent
-        found.touched, found.gone, found.is_urgent = set(), set(), False
-        records = await self._changed(found, touched.union(exactly), exactly, writer)
-        entries = self._entries(found, gone, records)
-        if not entries:
-            return True
-        found.written_at_s = self._clock.monotonic_s()
+        async with found.lock:
+            was_urgent, found.is_urgent = found.is_urgent, False
+            is_saved = False
+            try:
+                is_saved = await self._write(found, found.touched.union(exactly), exactly, writer)
+            finally:
+                found.is_urgent = found.is_urgent or (was_urgent and not is_saved)
+            return is_saved
+
+    async def _write(
+        self, found: StoredMap, keys: Collection[Key], exactly: Collection[Key] = (), writer: str = ""
+    ) -> bool:
+        """Write what changed of these autoscalers, and what is gone; whether it says everything now. Holds the lock."""
+        keys = frozenset(keys)
+        found.touched -= keys
+        is_written = False
         try:
-            await self._maps.change(found.name, entries)
+            is_written = await self._update(found, keys, exactly, writer)
         except (StatusError, Deposed) as error:
-            found.touched |= touched
-            found.gone |= gone
-            found.is_urgent = found.is_urgent or was_urgent
             self._say(found.name, error)
-            return False
-        self._say(found.name, None)
-        _note(found, entries, records)
-        return True
+        finally:
+            if not is_written:
+                found.retry(keys)
+        return is_written
+
+    async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
+        """True once the ConfigMap has it. Raises StatusError, Deposed."""
+        for remaining in reversed(range(UPDATE_ATTEMPTS)):
+            records = await self._changed(found, keys, exactly, writer)
+            entries = found.entries(records)
+            if not entries:
+                return True
+            found.written_at_s = self._clock.monotonic_s()
+            try:
+                version = await self._maps.update(found.name, entries, found.version)
+            except StatusError as error:
+                if not (remaining and history_maps.is_outdated(error)):
+                    raise
+                found.take_in(await self._maps.read(found.name), self._clock.now_ns())
+                continue
+            found.note(version, entries, records)
+            self._say(found.name, None)
+            return True
+        raise AssertionError("the last attempt returns or raises")
 
     async def _changed(
-        self, found: _Map, keys: Iterable[Key], exactly: Collection[Key], writer: str
+        self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
     ) -> dict[Key, Record]:
-        """The records that say something new, be it, of those to be kept `exactly`, only another instant."""
+        """The records of these autoscalers that have to be written; those that are another process's are left out."""
         changed: dict[Key, Record] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # others get their turn
-            latest, kept = found.latest.get(key), found.kept.get(key)
+            latest = found.latest.get(key)
             if latest is None:
                 continue
             is_exact = key in exactly
-            record = self._record(latest, writer if is_exact else self._writer)
-            is_same = kept is not None and history_record.is_as_good(kept, record)
-            if not is_same or (is_exact and kept is not None and kept.history != record.history):
+            name = writer if is_exact else self._writer
+            record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
+            if found.changed(key, record, exactly=is_exact):
                 changed[key] = record
-        return changed
-
-    def _entries(self, found: _Map, gone: set[str], records: Mapping[Key, Record]) -> dict[str, str | None]:
-        """The entries to change; those that would make the ConfigMap too large go, rather than stay as they were."""
-        entries: dict[str, str | None] = dict.fromkeys(gone)
-        texts = {history_record.data_key(key): history_record.encode(record) for key, record in records.items()}
-        changing = entries.keys() | texts.keys()
-        total_bytes = sum(size for data_key, size in found.sizes_bytes.items() if data_key not in changing)
-        for data_key, text in texts.items():
-            size_bytes = len(data_key) + len(text)
-            if total_bytes + size_bytes <= MAP_MAX_BYTES:
-                total_bytes += size_bytes
-                entries[data_key] = text
-                continue
-            self._say_full(found)
-            if data_key in found.sizes_bytes:
-                entries[data_key] = None
-        return entries
-
-    def _record(self, latest: Latest, writer: str) -> Record:
-        now_ns = self._clock.now_ns()
-        kept = lasting_history.essence(latest.history, now_ns - self._reach_ns)
-        goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
-        return Record(latest.uid, writer, now_ns, kept, latest.replicas, goes_on)
+        return {key: record for key, record in changed.items() if key in found.latest}
 
     async def _drop_unclaimed(self) -> None:
         """Have records removed that nobody asked for, and that no window can reach any more."""
@@ -280,11 +282,9 @@ class ConfigMapArchive:
                 except StatusError as error:
                     self._say(found.name, error)
                     continue
-                for data_key in self._too_old(found):
-                    del found.unclaimed[data_key]
-                    found.gone.add(data_key)
+                found.expire(self._too_old(found))
 
-    def _too_old(self, found: _Map) -> list[str]:
+    def _too_old(self, found: StoredMap) -> list[str]:
         now_ns = self._clock.now_ns()
         return [
             data_key
@@ -317,39 +317,6 @@ class ConfigMapArchive:
         is_forbidden = isinstance(error, StatusError) and error.code == 403
         log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if is_forbidden else "")
 
-    def _say_full(self, found: _Map) -> None:
-        if not found.is_full:
-            log.warning("the ConfigMap %s is full; the histories of some autoscalers end with the process", found.name)
-        found.is_full = True
-
     def _hint(self) -> str:
         verbs = "get, patch and create"
         return f' (grant {verbs} on "configmaps" in the namespace {self._maps.namespace}, or use --history=memory)'
-
-
-def _read(name: str, data_key: str, text: str, now_ns: int) -> Record | None:
-    """The record in an entry, if it makes sense."""
-    try:
-        record = history_record.decode(text)
-    except ValueError as error:
-        log.warning("the history %s in the ConfigMap %s makes no sense and is ignored: %s", data_key, name, error)
-        return None
-    if history_record.is_from_the_future(record, now_ns):
-        log.warning("the history %s in the ConfigMap %s is from the future and ignored", data_key, name)
-        return None
-    return record
-
-
-def _note(found: _Map, entries: Mapping[str, str | None], records: Mapping[Key, Record]) -> None:
-    """The entries are written."""
-    for data_key, text in entries.items():
-        if text is None:
-            found.sizes_bytes.pop(data_key, None)
-        else:
-            found.sizes_bytes[data_key] = len(data_key) + len(text)
-    for key, record in records.items():
-        is_written = entries.get(history_record.data_key(key)) is not None
-        if is_written and key in found.latest:
-            found.kept[key] = record
-        elif not is_written:
-            found.kept.pop(key, None)

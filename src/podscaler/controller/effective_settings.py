@@ -102,7 +102,7 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
     Raises TransportError where the API server cannot be reached.
     """
     try:
-        text = (await HistoryMaps(client, namespace).read(history_maps.NAME)).get(SETTINGS)
+        text = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
         if text is None:
             return None
         found = msgspec.json.decode(text, type=_Published)

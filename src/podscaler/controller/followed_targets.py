@@ -26,6 +26,9 @@ from podscaler.kube.client import Client
 from podscaler.kube.discovery import RESTMapping
 from podscaler.kube.watch import Reflector, Source
 
+ANY: Key = ("", "")
+"""What is written before the first list counts as one write, as there may never be a list that shows who is gone."""
+
 
 class KnownScales(Protocol):
     """Who may know a scale without asking."""
@@ -111,7 +114,8 @@ class FollowedTargets:
             return None
         if not followed.scales.synced or not followed.reflector.is_watching:
             return None
-        if followed.written.find_lag(key, followed.scales.version) is not None:
+        version = followed.scales.version
+        if any(followed.written.find_lag(each, version) is not None for each in (ANY, key)):
             return None
         return followed.scales.find(key)
 
@@ -120,7 +124,8 @@ class FollowedTargets:
         followed = self._followed.get((mapping.group, mapping.plural))
         if followed is not None:
             meta = scale.metadata
-            followed.written.wrote(key_of(scale), meta.uid, meta.resource_version)
+            key, uid = (key_of(scale), meta.uid) if followed.scales.synced else (ANY, "")
+            followed.written.wrote(key, uid, meta.resource_version)
 
     def _follow(self, resource: Resource, version: str) -> None:
         group, plural = resource

@@ -77,4 +77,4 @@ def find_history(meta: ObjectMeta, now_ns: int) -> Found | None:
         return None
     if history_record.is_from_the_future(record, now_ns):
         return None
-    return Found(history_record.meant(record, None, now_ns), record.replicas)
+    return history_record.found(record, None, now_ns)

@@ -33,9 +33,15 @@ class HeldArchive:
         """As Archive. Raises StatusError."""
         return await self._archive.find(key, uid)
 
-    def keep(self, key: Key, latest: Latest, *, is_urgent: bool) -> None:
+    def keep(self, key: Key, latest: Latest) -> None:
         """As Archive."""
-        self._archive.keep(key, latest, is_urgent=is_urgent)
+        self._archive.keep(key, latest)
+
+    async def store(self, key: Key, latest: Latest) -> None:
+        """As Archive, if anything may be written now."""
+        if self._is_released or not self._is_held():
+            self._is_released = True
+            await self._archive.store(key, latest)
 
     def forget(self, key: Key) -> None:
         """As Archive."""

@@ -4,7 +4,9 @@
 `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and one,
 `podscaler-history`, with a heartbeat for each writer and the controller's settings. Rules:
 
-1. Changes are merge patches of single entries: writers of different autoscalers never conflict, nothing is lost.
+1. Changes are merge patches of single entries. Those of histories name the version that they were made for: one that
+   arrives late, when another process may have written the same entries, is refused, and its writer reads again.
+   Heartbeats name none, as every writer has an entry of its own.
 2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed.
 
 Source: docs/decisions/history.md.
@@ -13,6 +15,7 @@ Source: docs/decisions/history.md.
 import logging
 import zlib
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,8 +39,9 @@ FORMAT = "v1"
 TIMEOUT_S = 5.0
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     labels: dict[str, str] | None = None
+    resource_version: str = ""
 
 
 class _ConfigMap(msgspec.Struct):
@@ -45,7 +49,24 @@ class _ConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
+class _Written(msgspec.Struct):
+    metadata: _Meta = _Meta()
+
+
+class Contents(NamedTuple):
+    """What a ConfigMap holds.
+
+    Attributes:
+        entries: texts by data key.
+        version: its resourceVersion; None where it does not exist.
+    """
+
+    entries: Mapping[str, str]
+    version: str | None
+
+
 _CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
+_WRITTEN = msgspec.json.Decoder(_Written)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -73,13 +94,13 @@ class HistoryMaps:
         self._client = client
         self.namespace = namespace
 
-    async def read(self, name: str) -> dict[str, str]:
-        """The entries of a ConfigMap, none where it does not exist. Raises StatusError."""
+    async def read(self, name: str) -> Contents:
+        """What a ConfigMap holds. Raises StatusError."""
         try:
             body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
         except StatusError as error:
             if is_not_found(error):
-                return {}
+                return Contents({}, None)
             raise
         try:
             found = _CONFIG_MAP.decode(body)
@@ -87,10 +108,20 @@ class HistoryMaps:
             raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
         if (found.metadata.labels or {}).get(LABEL) != FORMAT:
             raise Foreign(name)
-        return found.data or {}
+        return Contents(found.data or {}, found.metadata.resource_version)
+
+    async def update(self, name: str, entries: Mapping[str, str | None], version: str | None) -> str:
+        """Set entries of a ConfigMap that is as it was read, and remove those that are None; its version then.
+
+        Raises StatusError; `is_outdated` tells whether the ConfigMap has to be read again.
+        """
+        if version is None:
+            return await self._create(name, {key: text for key, text in entries.items() if text is not None})
+        body = _ENCODER.encode({"metadata": {"resourceVersion": version}, "data": entries})
+        return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
 
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
-        """Set entries, and remove those that are None. Raises StatusError."""
+        """Set entries, and remove those that are None, whatever the ConfigMap holds. Raises StatusError."""
         try:
             body = _ENCODER.encode({"data": entries})
             await self._client.patch(self._path(name), body, subject=f"configmaps {name}")
@@ -102,7 +133,7 @@ class HistoryMaps:
     async def beats(self) -> dict[str, Beat]:
         """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""
         beats: dict[str, Beat] = {}
-        for writer, text in (await self.read(NAME)).items():
+        for writer, text in (await self.read(NAME)).entries.items():
             if writer == SETTINGS:
                 continue
             try:
@@ -111,17 +142,31 @@ class HistoryMaps:
                 log.warning("the heartbeat %s in the ConfigMap %s makes no sense: %s", writer, NAME, error)
         return beats
 
-    async def _create(self, name: str, entries: Mapping[str, str]) -> None:
+    async def _create(self, name: str, entries: Mapping[str, str]) -> str:
         metadata = {
             "name": name,
             "namespace": self.namespace,
             "labels": {"app.kubernetes.io/managed-by": "podscaler", LABEL: FORMAT},
         }
         body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": entries}
-        await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
+        answer = await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
+        return _version(answer, name)
 
     def _path(self, name: str = "") -> str:
         return "/api/v1" + urls.path("namespaces", self.namespace, "configmaps", name)
+
+
+def is_outdated(error: StatusError) -> bool:
+    """Whether an update was refused since the ConfigMap has changed, was made or was deleted since it was read."""
+    return error.code == 409 or is_not_found(error)
+
+
+def _version(answer: bytes, name: str) -> str:
+    """The resourceVersion of a ConfigMap that was written. Raises StatusError where the answer is none."""
+    try:
+        return _WRITTEN.decode(answer).metadata.resource_version
+    except msgspec.DecodeError as error:
+        raise StatusError(f"the answer to a write of the ConfigMap {name} cannot be read: {error}", code=0) from error
 
 
 async def load_history(
@@ -139,7 +184,7 @@ async def load_history(
     Returns None where nothing is kept of that autoscaler, or nothing that makes sense. Raises StatusError.
     """
     maps = HistoryMaps(client, namespace)
-    text = (await maps.read(map_of(key))).get(history_record.data_key(key))
+    text = (await maps.read(map_of(key))).entries.get(history_record.data_key(key))
     if text is None:
         return None
     try:

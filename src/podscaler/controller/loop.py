@@ -35,7 +35,7 @@ from podscaler.controller.other_controllers import OtherControllers
 from podscaler.controller.parts import FLUSH_TIMEOUT_S, STOP_TIMEOUT_S, Parts
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
-from podscaler.controller.reconcile import Reconciler, subject_of
+from podscaler.controller.reconcile import Outdated, Reconciler, subject_of
 from podscaler.controller.recording import End, Recording
 from podscaler.controller.server_health import ServerHealth
 from podscaler.controller.settings import Settings
@@ -98,6 +98,7 @@ class Controller:
         )
         around = Surroundings.of(client, settings, clock, metrics=metrics, recording=recording, rng=rng)
         around = around.standing_by(self._standing, self._autoscalers.rivals, settings)
+        around = around.reading(self._autoscalers.find)
         self._around = around.listing(KnownPods(self._pods.count, self._pod_names), settings)
         self.telemetry.count_recording(self._around.recording)
         pods = following.pods(rules, with_text=self._around.recording.is_on)
@@ -235,15 +236,15 @@ class Controller:
 
     async def _give_turns(self) -> None:
         while True:
-            await self._around.turns.take()
+            turn = await self._around.turns.take()
             try:
                 key = await self._queue.get()
             except BaseException as error:
-                self._around.turns.give()
+                turn.give()
                 if isinstance(error, ShutDown):
                     return
                 raise
-            self.parts.run(key, self._sync(key))
+            self.parts.run(key, self._sync(key), turn)
 
     async def _sync(self, key: Key) -> None:
         syncing.CURRENT.set(key)
@@ -301,7 +302,11 @@ class Controller:
             self._wait(autoscaler)
             return True
         self._memory.go_on(key)
-        await self._reconciler.reconcile(autoscaler)
+        try:
+            await self._reconciler.reconcile(autoscaler)
+        except Outdated as edit:
+            log.debug("%s", edit)
+            self._queue.add(key)
         return True
 
     def _wait(self, autoscaler: Autoscaler) -> None:

@@ -3,8 +3,8 @@
 The loop registers and forgets autoscalers; the reconciler reads and changes what belongs to one. Lifetimes:
 
 * histories (recommendations, scale events): from the first sync that reads a scale until a sync finds the autoscaler
-  gone. An autoscaler that is deleted and made again before that keeps them. What an earlier process left is added when
-  it is recalled (`podscaler.controller.archive`).
+  gone. An autoscaler that is deleted and made again before that keeps them. What an earlier process left
+  (`podscaler.controller.archive`) is added when a scale is read.
 * registrations and selectors: from the watch's addition until its deletion.
 * the last error, to log it once: as the history.
 * status versions: see `podscaler.controller.consistency`.
@@ -16,13 +16,18 @@ Source: controller.md 1.
 import zlib
 
 from podscaler.api.selectors import Selector
+from podscaler.clock import NANOSECONDS
+from podscaler.controller import history_record
 from podscaler.controller.consistency import ConsistencyStore
 from podscaler.controller.early_turns import EarlyTurns
 from podscaler.controller.history_record import Found
 from podscaler.core import history, lasting_history
-from podscaler.core.history import History, Recommendation
+from podscaler.core.history import History
 from podscaler.core.neighbours import Namespace, SelectorStore
 from podscaler.kube.cache import Key
+
+STEP_MAX_NS = 2 * NANOSECONDS
+"""A clock that is set by less is followed."""
 
 
 class Memory:
@@ -31,7 +36,8 @@ class Memory:
     def __init__(self) -> None:
         self._histories: dict[Key, History] = {}
         self._recalled: set[Key] = set()
-        self._left_with: dict[Key, int] = {}
+        self._found: dict[Key, Found] = {}
+        self._clock_offset_ns: int | None = None
         self._registered: set[Key] = set()
         self._selectors = SelectorStore()
         self._targets: dict[Key, Selector] = {}
@@ -82,19 +88,34 @@ class Memory:
         """An earlier process left this, or nothing."""
         self._recalled.add(key)
         if found is not None:
-            self._histories[key] = lasting_history.together(found.history, self.history(key))
-            if found.replicas is not None:
-                self._left_with[key] = found.replicas
+            self._found[key] = found
 
-    def resume(self, key: Key, replicas: int, now: int) -> None:
-        """The first scale that is read after a recall.
+    def resume(self, key: Key, replicas: int, now: int, *, has_behavior: bool) -> None:
+        """A scale was read: with the first one after a recall, what was found is part of the history.
 
-        If the target has been scaled since the history was kept, nobody knows why: its replicas count as recommended
-        now, as they do for an autoscaler that is seen for the first time.
+        Args:
+            replicas: what the target has.
+            has_behavior: whether the spec has a `behavior`.
         """
-        if self._left_with.pop(key, replicas) != replicas:
-            began = History(recommendations=(Recommendation(replicas, now),))
-            self._histories[key] = lasting_history.together(self.history(key), began)
+        found = self._found.pop(key, None)
+        if found is not None:
+            earlier = history_record.resumed(found, replicas, now, has_behavior=has_behavior)
+            self._histories[key] = lasting_history.together(earlier, self.history(key))
+
+    def follow_clock(self, now_ns: int, monotonic_s: float) -> None:
+        """Keep what was long ago as long ago where the wall clock was set by more than STEP_MAX_NS.
+
+        Source: the instants that Go's time.Now gives carry a monotonic reading, by which upstream compares them.
+        """
+        offset_ns = now_ns - round(monotonic_s * NANOSECONDS)
+        if self._clock_offset_ns is None:
+            self._clock_offset_ns = offset_ns
+        step_ns = offset_ns - self._clock_offset_ns
+        if abs(step_ns) <= STEP_MAX_NS:
+            return
+        self._clock_offset_ns = offset_ns
+        for key, kept in self._histories.items():
+            self._histories[key] = lasting_history.moved(kept, step_ns)
 
     def keep_history(self, key: Key, latest: History) -> None:
         """What this sync leaves."""
@@ -189,15 +210,15 @@ class Memory:
         """A sync found the autoscaler gone."""
         self._histories.pop(key, None)
         self._recalled.discard(key)
-        self._left_with.pop(key, None)
+        self._found.pop(key, None)
         self._errors.pop(key, None)
         self.versions.forget(key)
         self.early.forget(key)
+        self._let_go(key)
 
     def lay_down(self, key: Key) -> None:
         """Another process looks after the autoscaler from now on: only that it is there is remembered."""
         self.forget(key)
-        self._let_go(key)
 
     def _let_go(self, key: Key) -> None:
         """Forget what syncs found out about the target, and what they said."""

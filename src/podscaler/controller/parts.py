@@ -9,15 +9,18 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any
 
 from podscaler.clock import NANOSECONDS
+from podscaler.controller import turns
 from podscaler.controller.leading import bounded
 from podscaler.controller.leading.share import EVERYTHING, Part, Share
 from podscaler.controller.leading.tenure import Tenure
 from podscaler.controller.memory import Memory
 from podscaler.controller.recording import End
 from podscaler.controller.surroundings import Surroundings
+from podscaler.controller.turns import Turn
 from podscaler.kube.cache import Key
 from podscaler.workqueue import WorkQueue
 
@@ -70,12 +73,12 @@ class Parts:
         """By which an autoscaler is looked after here; None where it is not."""
         return self._share.find(key)
 
-    def run(self, key: Key, sync: Coroutine[Any, Any, None]) -> None:
-        """Let a sync run that has a turn; there is no other of the key."""
-        task = asyncio.get_running_loop().create_task(sync)
+    def run(self, key: Key, sync: Coroutine[Any, Any, None], turn: Turn) -> None:
+        """Let a sync run by a turn, which it gives when it ends; there is no other of the key."""
+        task = asyncio.get_running_loop().create_task(sync, context=turns.enter(turn, copy_context()))
         self._syncs[key] = task
         self._last = key
-        task.add_done_callback(lambda done: self._ended(key, done))
+        task.add_done_callback(lambda done: self._ended(key, done, turn))
 
     def count(self, key: Key) -> None:
         """An autoscaler is there."""
@@ -151,9 +154,9 @@ class Parts:
     def _running(self, part: Part) -> list[asyncio.Task[None]]:
         return [task for key, task in self._syncs.items() if part(key)]
 
-    def _ended(self, key: Key, task: asyncio.Task[None]) -> None:
+    def _ended(self, key: Key, task: asyncio.Task[None], turn: Turn) -> None:
         """Here and not in the sync, which may be cancelled before it has begun."""
         if self._syncs.get(key) is task:
             del self._syncs[key]
         self._queue.done(key)
-        self._around.turns.give()
+        turn.give()

@@ -25,11 +25,15 @@ from podscaler.core import decide, settle
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind
 from podscaler.core.history import History
 from podscaler.core.model import Scale
-from podscaler.errors import StatusError
+from podscaler.errors import PodscalerError, StatusError
 from podscaler.kube.cache import Cache, Key
 from podscaler.kube.client import is_conflict
 
 log = logging.getLogger(__name__)
+
+
+class Outdated(PodscalerError):
+    """The autoscaler was edited during its sync, which ends without writing anything more; it is to be synced again."""
 
 
 class Reconciler:
@@ -50,12 +54,20 @@ class Reconciler:
         self._observer = Observer(around, memory, pods, self._flags)
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
-        """What was decided and done. Raises nothing that the world may cause: that is in the decision and reported."""
+        """What was decided and done.
+
+        Raises Outdated where the spec has changed since, and nothing else that the world may cause: that is in the
+        decision and reported.
+
+        Differs: upstream carries out what it decided by the spec that it began with.
+        """
         clock = self._around.clock
         started_s = clock.monotonic_s()
         await self._recall(autoscaler)
         seen = await self._observer.observe(autoscaler)
+        self._ensure_latest(autoscaler)
         now_ns = clock.now_ns()
+        self._memory.follow_clock(now_ns, clock.monotonic_s())
         past = self._past(autoscaler, seen, now_ns)
         decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
         has_change = decision.replicas is not None or not status.is_same(autoscaler.wire.status, decision.status)
@@ -103,6 +115,14 @@ class Reconciler:
         elif obstacle != GONE and self._memory.is_new_wish(autoscaler.key, decision.replicas):
             log.info("%s: %s", autoscaler.described, standing_words.of(decision))
 
+    def _ensure_latest(self, autoscaler: Autoscaler) -> None:
+        """Raise Outdated where another spec is known by now. Servers of old count no generations."""
+        latest = self._around.find_latest(autoscaler.key)
+        if latest is None or latest is autoscaler:
+            return
+        if latest.metadata.uid != autoscaler.metadata.uid or latest.wire.spec != autoscaler.wire.spec:
+            raise Outdated(f"{autoscaler.described} was edited while it was synced: it is synced again")
+
     async def _recall(self, autoscaler: Autoscaler) -> None:
         """Learn what an earlier process remembered; where that cannot be known now, the next sync asks again."""
         key = autoscaler.key
@@ -119,17 +139,26 @@ class Reconciler:
     def _past(self, autoscaler: Autoscaler, seen: Seen, now_ns: int) -> History:
         key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale):
-            self._memory.resume(key, scale.replicas, now_ns)
+            has_behavior = autoscaler.spec.behavior is not None
+            self._memory.resume(key, scale.replicas, now_ns, has_behavior=has_behavior)
         return self._memory.history(key)
 
     def _archive(self, autoscaler: Autoscaler, seen: Seen, decision: Decision, now_ns: int) -> None:
         """Have what this sync left kept for later processes."""
         key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale) and self._memory.is_recalled(key):
-            is_rescaled = decision.replicas is not None
             replicas = scale.replicas if decision.replicas is None else decision.replicas
             latest = Latest(autoscaler.metadata.uid, decision.history, replicas, now_ns)
-            self._around.archive.keep(key, latest, is_urgent=is_rescaled)
+            self._around.archive.keep(key, latest)
+
+    async def _store(self, autoscaler: Autoscaler, draft: Draft) -> None:
+        """Have what a rescale will leave kept before it is written: whoever goes on after a kill knows of it."""
+        if not self._memory.is_recalled(autoscaler.key):
+            return
+        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now
+        history = settle.with_change(draft.spec, draft.past, after - before, now_ns)
+        latest = Latest(autoscaler.metadata.uid, history, after, now_ns, rescaled_from=before)
+        await self._around.archive.store(autoscaler.key, latest)
 
     def _say(self, autoscaler: Autoscaler, error: str) -> None:
         """Log an error when it is news, not at every sync, and not where all syncs fail alike."""
@@ -160,6 +189,8 @@ class Reconciler:
     async def _rescale(
         self, autoscaler: Autoscaler, draft: Draft, target: Target
     ) -> tuple[Decision, Sequence[StatusError]]:
+        await self._store(autoscaler, draft)
+        self._ensure_latest(autoscaler)
         written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:

@@ -22,7 +22,7 @@ from podscaler.controller.settings import Settings
 from podscaler.controller.standing import ALWAYS_WRITES, Standing
 from podscaler.controller.target import Targets
 from podscaler.controller.telemetry import Telemetry
-from podscaler.controller.turns import Turns
+from podscaler.controller.turns import Away, Turns
 from podscaler.controller.writer import ClusterWriter, Writer
 from podscaler.kube.cache import Key
 from podscaler.kube.client import Client
@@ -39,12 +39,18 @@ def _nobody(autoscaler: Autoscaler) -> Iterable[Key]:
     return ()
 
 
+def _unknown(key: Key) -> Autoscaler | None:
+    del key
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """See the module; `of` makes the usual ones.
 
     Attributes:
         rivals: the autoscalers that nobody here looks after and that scale the same target.
+        find_latest: an autoscaler as it is now; None: it is gone, or nobody knows.
         comparison: what decisions are compared with while the controller stands by; None: with nothing.
     """
 
@@ -61,6 +67,7 @@ class Surroundings:
     health: ServerHealth
     standing: Standing = ALWAYS_WRITES
     rivals: Callable[[Autoscaler], Iterable[Key]] = _nobody
+    find_latest: Callable[[Key], Autoscaler | None] = _unknown
     comparison: Comparison | None = None
 
     @classmethod
@@ -92,7 +99,7 @@ class Surroundings:
             recorder=Recorder(client, clock, rng),
             telemetry=telemetry,
             recording=recording or NoRecording(),
-            archive=_archive(client, settings, clock, rng),
+            archive=_archive(client, settings, clock, rng=rng, away=turns.away),
             clock=clock,
             health=health,
         )
@@ -107,6 +114,7 @@ class Surroundings:
     def forget(self, key: Key) -> None:
         """A sync found the autoscaler gone."""
         self.archive.forget(key)
+        self.telemetry.undesired(key)
         if self.comparison is not None:
             self.comparison.forget(key)
 
@@ -116,6 +124,10 @@ class Surroundings:
         self.telemetry.undesired(key)
         if self.comparison is not None:
             self.comparison.forget(key)
+
+    def reading(self, find_latest: Callable[[Key], Autoscaler | None]) -> "Surroundings":
+        """The same, with a way to see what autoscalers are now."""
+        return replace(self, find_latest=find_latest)
 
     def standing_by(
         self, standing: Standing, rivals: Callable[[Autoscaler], Iterable[Key]], settings: Settings
@@ -130,9 +142,10 @@ class Surroundings:
         )
 
 
-def _archive(client: Client, settings: Settings, clock: Clock, rng: random.Random) -> Archive:
+def _archive(client: Client, settings: Settings, clock: Clock, *, rng: random.Random, away: Away) -> Archive:
     if settings.history_namespace is None:
         return NoArchive()
     maps = HistoryMaps(client, settings.history_namespace)
     writer = f"{rng.getrandbits(32):08x}"
-    return ConfigMapArchive(maps, clock, writer=writer, flag_window_ns=settings.downscale_stabilization_ns)
+    window_ns = settings.downscale_stabilization_ns
+    return ConfigMapArchive(maps, clock, writer=writer, flag_window_ns=window_ns, away=away)

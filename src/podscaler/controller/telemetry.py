@@ -133,13 +133,16 @@ class Telemetry:
         self._autoscalers.dec()
 
     def desired(self, key: Key, replicas: int) -> None:
-        """An autoscaler wants so many replicas; the series stays, as upstream's does, when the autoscaler goes."""
+        """An autoscaler wants so many replicas.
+
+        Differs: upstream's series stays when the autoscaler goes; ours goes with it, so that memory is bounded.
+        """
         if self._desired.get(key) != replicas:
             self._desired[key] = replicas
             self._desired_replicas.labels(*key).set(replicas)
 
     def undesired(self, key: Key) -> None:
-        """What an autoscaler wants is told by another process from now on."""
+        """The autoscaler is gone, or another process tells from now on what it wants."""
         if self._desired.pop(key, None) is not None:
             self._desired_replicas.remove(*key)
 

@@ -114,6 +114,31 @@ def _event_not_after(event: ScaleEvent, now: int) -> ScaleEvent:
     return event if event.at <= now else msgspec.structs.replace(event, at=now)
 
 
+def at_most(kept: History, replicas: int) -> History:
+    """The essence with every recommendation of more replicas as one of so many."""
+    lowered = [Recommendation(min(each.replicas, replicas), each.at) for each in kept.recommendations]
+    return msgspec.structs.replace(kept, recommendations=tuple(lowered))
+
+
+def without_change(kept: History, change: int) -> History:
+    """The essence without its latest scale event, if that is of such a change (below zero: down); it never happened."""
+    field = "scale_ups" if change > 0 else "scale_downs"
+    events: tuple[ScaleEvent, ...] = getattr(kept, field)
+    latest = max(events, key=lambda each: each.at, default=None)
+    if latest is None or latest.change != abs(change):
+        return kept
+    return msgspec.structs.replace(kept, **{field: tuple(each for each in events if each is not latest)})
+
+
+def moved(kept: History, span: int) -> History:
+    """The history on a wall clock that was set by so many nanoseconds: everything is as long ago as before."""
+    return History(
+        tuple([Recommendation(each.replicas, each.at + span) for each in kept.recommendations]),
+        tuple([msgspec.structs.replace(each, at=each.at + span) for each in kept.scale_ups]),
+        tuple([msgspec.structs.replace(each, at=each.at + span) for each in kept.scale_downs]),
+    )
+
+
 def together(earlier: History, later: History) -> History:
     """Both, as one history: what was found, and what has been added since."""
     return History(

@@ -27,6 +27,10 @@ class VirtualClock:
         """Virtual seconds since the start."""
         return self._elapsed_ns / NANOSECONDS
 
+    def set_wall(self, by_s: float) -> None:
+        """Set the wall clock forward, or back; monotonic time and sleepers do not notice."""
+        self._start_ns += round(by_s * NANOSECONDS)
+
     async def sleep(self, delay_s: float) -> None:
         """Return once `advance` has moved time past the delay."""
         if delay_s <= 0:

@@ -266,14 +266,22 @@ class FakeCluster:
         name = request.path.removeprefix(CONFIG_MAPS).removeprefix("/")
         body = msgspec.json.decode(request.body or b"{}")
         if request.method == "POST":
-            found = self.config_maps[body["metadata"]["name"]] = body
+            name = body["metadata"]["name"]
+            if name in self.config_maps:
+                return refusal(409, "AlreadyExists", f'configmaps "{name}" already exists')
+            found = self.config_maps[name] = body
+            found["metadata"]["resourceVersion"] = self._next_version()
             return json_answer(found, 201)
         if name not in self.config_maps:
             return refusal(404, "NotFound", f'configmaps "{name}" not found')
         found = self.config_maps[name]
+        version = found["metadata"].setdefault("resourceVersion", "1")
         if request.method == "PATCH":
+            if body.get("metadata", {}).get("resourceVersion", version) != version:
+                return conflict("configmaps", name)
             data = found.get("data", {}) | body["data"]
             found["data"] = {key: text for key, text in data.items() if text is not None}
+            found["metadata"]["resourceVersion"] = self._next_version()
         return json_answer(found)
 
     def _pod_metrics(self, request: Request) -> Answer:

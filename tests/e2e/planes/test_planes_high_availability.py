@@ -162,6 +162,25 @@ def test_another_leader_goes_on(scene: Scene, controllers: Controllers, number: 
     assert twice(scene) == []
 
 
+def test_a_leader_is_killed_right_after_a_scale_down(scene: Scene, controllers: Controllers) -> None:
+    """Its successor knows of it: what was recommended before scales nothing up."""
+    for _ in range(2):
+        controllers.start("--horizontal-pod-autoscaler-downscale-stabilization=5s", *SHORT_LEASES)
+    scene.deploy()
+    scene.use(600)
+    scene.autoscale()
+    scene.await_replicas(6)
+    scene.await_running(6)
+    scene.use(300)
+    scene.await_replicas(3)
+    leader, _ = leading(scene, controllers)
+    controllers.end(leader, signal.SIGKILL)
+    eventually(controllers.leader, until=lambda found: found not in (None, leader))
+    scene.sync_times(3)
+    rescales = [message for reason, message in scene.events() if reason == "SuccessfulRescale"]
+    assert (scene.replicas(), sum("New size: 6" in each for each in rescales)) == (3, 1)
+
+
 def test_a_member_is_killed(scene: Scene, controllers: Controllers) -> None:
     """Three share the shards evenly; what a killed one held is at work again soon, and nothing is done twice."""
     scenes = [scene, *(scene.stage.namespace(f"{scene.name[:40]}-{number}") for number in range(5))]

@@ -5,7 +5,7 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_maps, history_record
-from podscaler.controller.history_maps import HistoryMaps
+from podscaler.controller.history_maps import Contents, HistoryMaps
 from podscaler.controller.history_record import Beat, Record
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import StatusError
@@ -45,7 +45,7 @@ def _map(**data: str) -> object:
 
 async def test_what_does_not_exist_is_empty(client: Client) -> None:
     """A ConfigMap is made when there is something to keep."""
-    assert await HistoryMaps(client).read("podscaler-history-03") == {}
+    assert await HistoryMaps(client).read("podscaler-history-03") == Contents({}, None)
 
 
 async def test_what_is_not_ours_is_not_read(client: Client, transport: ScriptedTransport) -> None:
@@ -54,6 +54,29 @@ async def test_what_is_not_ours_is_not_read(client: Client, transport: ScriptedT
     for said in ("is not podscaler's", "cannot be read"):
         with pytest.raises(StatusError, match=said):
             await HistoryMaps(client).read("podscaler-history-03")
+
+
+async def test_updates_are_of_one_version(client: Client, transport: ScriptedTransport) -> None:
+    """The patch names the version that was read, and the answer the one that it made; without one it is created."""
+    transport.on("PATCH", MAP, json_answer({"metadata": {"resourceVersion": "8"}}))
+    transport.on("POST", FOLDER, json_answer({"metadata": {"resourceVersion": "3"}}, 201))
+    maps = HistoryMaps(client)
+    versions = [await maps.update("podscaler-history-03", {"a": "x", "b": None}, version) for version in ("7", None)]
+    patch, create = transport.requests
+    assert (versions, msgspec.json.decode(patch.body or b""), msgspec.json.decode(create.body or b"")["data"]) == (
+        ["8", "3"],
+        {"metadata": {"resourceVersion": "7"}, "data": {"a": "x", "b": None}},
+        {"a": "x"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [(409, "Conflict", True), (409, "AlreadyExists", True), (404, "NotFound", True), (403, "Forbidden", False)],
+)
+def test_what_is_read_again(code: int, reason: str, expected: bool) -> None:
+    """A ConfigMap that was changed, made or deleted since it was read."""
+    assert history_maps.is_outdated(StatusError("", code=code, reason=reason)) is expected
 
 
 async def test_changes_are_merge_patches(client: Client, transport: ScriptedTransport) -> None:

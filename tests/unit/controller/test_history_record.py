@@ -1,10 +1,12 @@
 """Records of histories: texts, what may stay unwritten, and what they mean to the process that finds them."""
 
+from typing import Any
+
 import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_record
-from podscaler.controller.history_record import Beat, Record
+from podscaler.controller.history_record import Beat, Found, Record
 from podscaler.core.history import History, Recommendation, ScaleEvent
 
 AT = 1_767_225_600 * NANOSECONDS
@@ -26,7 +28,7 @@ def record(**changes: object) -> Record:
 
 def test_round_trip() -> None:
     """Records and beats that are written are read again, to the nanosecond."""
-    whole = record(saved_at=at(10) + 7)
+    whole = record(saved_at=at(10) + 7, rescaled_from=3)
     assert history_record.decode(history_record.encode(whole)) == whole
     assert history_record.decode_beat(history_record.encode_beat(Beat(at(1), True))) == Beat(at(1), True)
 
@@ -49,6 +51,7 @@ def test_nonsense(text: str) -> None:
         (record(writer="x"), False),
         (record(replicas=6), False),
         (record(goes_on=False), False),
+        (record(rescaled_from=3), True),
     ],
     ids=[
         "saved later",
@@ -59,6 +62,7 @@ def test_nonsense(text: str) -> None:
         "another writer",
         "replicas",
         "ended",
+        "a rescale that was written since",
     ],
 )
 def test_what_needs_no_write(latest: Record, is_as_good: bool) -> None:
@@ -76,18 +80,18 @@ def test_a_renewed_recommendation_that_does_not_go_on_is_a_change() -> None:
     ("kept", "beat", "now_s", "expected"),
     [
         (record(), Beat(at(30), ended=True), 500, ((9, -40), (5, 0))),
-        (record(), Beat(at(30)), 500, ((9, 40), (5, 90))),
-        (record(), Beat(at(30)), 35, ((9, -15), (5, 35))),
-        (record(), Beat(at(3600)), 9000, ((9, 80), (5, 3660))),
-        (record(goes_on=False), Beat(at(3600)), 9000, ((9, 80), (5, 120))),
+        (record(), Beat(at(30)), 500, ((9, 20), (5, 90))),
+        (record(), Beat(at(30)), 35, ((9, 20), (5, 35))),
+        (record(), Beat(at(3600)), 9000, ((9, 20), (5, 3660))),
+        (record(goes_on=False), Beat(at(3600)), 9000, ((9, 20), (5, 60))),
         (record(), None, 500, ((9, 20), (5, 70))),
         (record(), Beat(at(30), ended=True), -10, ((9, -40), (5, -10))),
     ],
     ids=[
         "an orderly end: as it was saved",
-        "a kill: younger by what may be missing",
+        "a kill: a minute younger, and until a minute after the last sign of life",
         "a kill just now: nothing is in the future",
-        "a kill long after: younger by two minutes at most",
+        "a kill long after the record",
         "no recommendation in the end",
         "no heartbeat ever",
         "a clock that is behind",
@@ -98,6 +102,87 @@ def test_what_is_found(kept: Record, beat: Beat | None, now_s: float, expected: 
     found = history_record.meant(kept, beat, at(now_s))
     assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in found.recommendations) == expected
     assert [each.at for each in found.scale_ups] == [min(at(-60), at(now_s))]
+
+
+UPS = History((Recommendation(9, at(-40)), Recommendation(5, at(0))), (ScaleEvent(4, at(-60)), ScaleEvent(2, at(0))))
+
+
+@pytest.mark.parametrize(
+    ("present", "fields", "has_behavior", "expected"),
+    [
+        (5, {"is_complete": True}, False, ((9, -40), (5, 0))),
+        (5, {}, False, ((5, -40), (5, 0))),
+        (5, {}, True, ((9, -40), (5, 0))),
+        (3, {"is_complete": True}, False, ((3, -40), (3, 0), (3, 50))),
+        (3, {}, True, ((3, -40), (3, 0), (3, 50))),
+        (7, {"is_complete": True}, False, ((9, -40), (5, 0), (7, 50))),
+        (7, {}, False, ((7, -40), (5, 0), (7, 50))),
+        (3, {"rescaled_from": 3}, False, ((3, -40), (3, 0))),
+        (3, {"rescaled_from": 3}, True, ((9, -40), (5, 0))),
+        (5, {"replicas": None}, False, ((5, -40), (5, 0))),
+    ],
+    ids=[
+        "an orderly end",
+        "a kill: what is higher scales nothing up",
+        "a kill: with a behavior it scales nothing up anyway",
+        "fewer than it was left with",
+        "fewer, with a behavior",
+        "more than it was left with",
+        "more, after a kill",
+        "a rescale that was stored and not written",
+        "a rescale that was not written, with a behavior",
+        "nobody knows what it was left with",
+    ],
+)
+def test_what_is_resumed(
+    present: int, fields: dict[str, Any], has_behavior: bool, expected: tuple[tuple[int, float], ...]
+) -> None:
+    """Recommendations as (replicas, second), where the target was left with five and has `present` at 50 s."""
+    found = Found(**({"history": PAST, "replicas": 5} | fields))
+    resumed = history_record.resumed(found, present, at(50), has_behavior=has_behavior)
+    assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in resumed.recommendations) == expected
+
+
+@pytest.mark.parametrize(
+    ("present", "expected"), [(3, (4,)), (5, (4, 2)), (4, (4, 2))], ids=["not written", "written", "another's"]
+)
+def test_a_rescale_that_was_not_written_did_not_happen(present: int, expected: tuple[int, ...]) -> None:
+    """Policies do not count it; they do where the target has something else than before it."""
+    found = Found(UPS, 5, rescaled_from=3)
+    resumed = history_record.resumed(found, present, at(50), has_behavior=True)
+    assert tuple(each.change for each in resumed.scale_ups) == expected
+
+
+@pytest.mark.parametrize(
+    ("latest", "replicas", "second", "fields", "expected"),
+    [
+        (9, 9, 20, {}, False),
+        (9, 9, 21, {}, True),
+        (9, 5, 99, {}, False),
+        (9, 5, 99, {"goes_on": False}, True),
+        (5, 9, 99, {}, False),
+        (4, 5, 99, {}, False),
+        (4, 4, 99, {}, True),
+        (None, 9, 99, {}, False),
+    ],
+    ids=[
+        "recommended a minute ago",
+        "recommended longer ago",
+        "above what the target has, which goes on",
+        "above, and nothing goes on",
+        "goes on",
+        "below what goes on",
+        "lower than ever: it holds back scale-ups",
+        "no recommendation",
+    ],
+)
+def test_what_holds_longer_than_a_record_tells(
+    latest: int | None, replicas: int, second: int, fields: dict[str, Any], expected: bool
+) -> None:
+    """The record: nine at -40 s, five at 0 s and ever since."""
+    history = PAST if latest is None else History((*PAST.recommendations, Recommendation(latest, at(second))))
+    found = history_record.prolongs(record(**fields), history, replicas=replicas, at=at(second))
+    assert found is expected
 
 
 def test_a_look_from_outside_changes_nothing_but_what_goes_on() -> None:

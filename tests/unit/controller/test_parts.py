@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from podscaler.clock import NANOSECONDS
+from podscaler.controller import turns as turns_of_syncs
 from podscaler.controller.parts import Parts
 
 PERIOD_NS = 15 * NANOSECONDS
@@ -22,9 +23,6 @@ class Turns:
     def done(self, key: tuple[str, str]) -> None:
         """A sync has ended."""
 
-    def give(self) -> None:
-        """A turn is free."""
-
 
 def parts(turns: Turns) -> Parts:
     """With four autoscalers."""
@@ -34,7 +32,7 @@ def parts(turns: Turns) -> Parts:
     async def listed() -> None:
         """At once."""
 
-    around: Any = SimpleNamespace(turns=turns)
+    around: Any = SimpleNamespace()
     return Parts(around, memory, queue=queue, period_ns=PERIOD_NS, wait_listed=listed)
 
 
@@ -51,9 +49,9 @@ def test_the_first_round() -> None:
 
 async def test_a_round_goes_on_where_the_last_one_stopped() -> None:
     """Who lost the lease in the middle of a round begins the next one with those that had no turn."""
-    turns = Turns()
+    turns, syncs = Turns(), turns_of_syncs.Turns(2)
     made = parts(turns)
     for key in KEYS[:2]:
-        made.run(key, _nothing())
+        made.run(key, _nothing(), await syncs.take())
     made.begin(lambda _key: True)
     assert [key for key, _ in turns.added] == [*KEYS[2:], *KEYS[:2]]

@@ -9,6 +9,7 @@ import pytest
 from podscaler.kube.transport import Answer, Request
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import FakeCluster
+from podscaler.testing.transport import json_answer
 
 
 def _queue(number: int) -> dict[str, Any]:
@@ -74,6 +75,38 @@ async def test_others_go_on(world: AutoscalerWorld) -> None:
     for _ in range(4):
         await world.clock.advance(15, turns=400)
     assert (world.replicas(), world.metric("reconciliations_total", action="none", error="none")) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [({"maximum": 1}, 1), ({"maximum": 3}, 3), ({}, 2)],
+    ids=["no more than it has", "more than before", "nothing that matters"],
+)
+async def test_an_autoscaler_that_is_edited_while_metrics_are_awaited(edit: dict[str, Any], expected: int) -> None:
+    """What was decided by its old spec is not carried out: it is synced again at once."""
+    made = AutoscalerWorld()
+    made.cluster = LateCluster(made)
+    made.controller = made.make_controller()
+    made.cluster.put_deployment("web", 1)
+    made.cluster.put_autoscaler("web", spec(maximum=2) | _queue(1))
+    value = {
+        "kind": "ExternalMetricValueList",
+        "items": [{"metricName": "depth1", "timestamp": "2026-01-01T00:00:00Z", "value": "30"}],
+    }
+    path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/depth1"
+    made.cluster.interfere("GET", path, *[json_answer(value)] * 9)
+    await made.start()
+    await made.advance(2)
+    if edit:
+        made.cluster.put_autoscaler("web", spec(**edit) | _queue(1))
+    else:
+        made.cluster.label_autoscaler("web", team="a")
+    await made.advance(2)
+    by_the_old = made.replicas()
+    await made.advance(4.5)
+    written = len(made.cluster.asked("PUT", "/scale"))
+    assert (by_the_old, made.replicas(), written) == (2 if not edit else 1, expected, int(expected > 1))
+    await made.close()
 
 
 async def test_the_dead_api_is_not_flooded(world: AutoscalerWorld) -> None:

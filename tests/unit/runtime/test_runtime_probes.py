@@ -74,6 +74,24 @@ async def test_the_times_of_a_probe() -> None:
     ]
 
 
+async def test_a_wall_clock_that_is_set_during_a_check_changes_no_period() -> None:
+    """The next check comes a period after the last, whatever the wall clock says."""
+    clock = VirtualClock()
+    checked_s: list[float] = []
+
+    async def check() -> Outcome:
+        checked_s.append(clock.monotonic_s())
+        clock.set_wall(-3 * 3600)
+        return Outcome(True)
+
+    spec = ProbeSpec("readiness", {}, period_s=2)
+    running = probe_loop.run(spec, check, lambda _: None, clock, started_ns=clock.now_ns())
+    task = asyncio.create_task(running)
+    await clock.advance(5)
+    task.cancel()
+    assert checked_s == [0, 2, 4]
+
+
 async def no_command(argv: tuple[str, ...], timeout_s: float) -> Outcome:
     return Outcome(False, f"{argv} {timeout_s}")
 

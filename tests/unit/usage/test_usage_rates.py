@@ -1,15 +1,24 @@
 """Rates between readings of cumulative CPU time."""
 
+import pytest
+
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.usage.processes import TreeReading
-from podscaler.controlplane.usage.rates import Rate, Rates, Started
+from podscaler.controlplane.usage.rates import Moment, Rate, Rates, Started
 
 CONTAINER = {"web": Started(pid=7, started_ns=100 * NANOSECONDS)}
 
 
-def observe(rates: Rates[str], at_s: float, cpu_s: float) -> dict[str, Rate]:
-    """One reading of the container `web`."""
-    return rates.observe(CONTAINER, {7: TreeReading(cpu_s, 4096)}, round(at_s * NANOSECONDS))
+def moment(at_s: float, *, set_s: int = 0) -> Moment:
+    """An instant, where the wall clock has been set by `set_s`."""
+    now_ns = round((at_s + set_s) * NANOSECONDS)
+    return Moment(now_ns, at_s, now_ns)
+
+
+def observe(rates: Rates[str], at_s: float, cpu_s: float, *, set_s: int = 0) -> dict[str, Rate]:
+    """One reading of `web`; the wall clock has been set by `set_s`."""
+    reading = {7: TreeReading(cpu_s, 4096)}
+    return rates.observe(CONTAINER, reading, moment(at_s, set_s=set_s))
 
 
 def test_the_first_rate_is_taken_from_the_start() -> None:
@@ -37,8 +46,18 @@ def test_a_new_incarnation_starts_anew() -> None:
     rates: Rates[str] = Rates()
     observe(rates, 104, 2.0)
     restarted = {"web": Started(pid=8, started_ns=105 * NANOSECONDS)}
-    got = rates.observe(restarted, {8: TreeReading(0.5, 0)}, 106 * NANOSECONDS)
+    got = rates.observe(restarted, {8: TreeReading(0.5, 0)}, moment(106))
     assert got == {"web": Rate(500_000_000, 0, 106 * NANOSECONDS, NANOSECONDS)}
+
+
+@pytest.mark.parametrize("set_s", [-3 * 3600, 3 * 3600], ids=["back", "forward"])
+def test_a_wall_clock_that_is_set_changes_no_window(set_s: int) -> None:
+    """The next reading after the jump gives the usage since the one before it, at the new instant."""
+    rates: Rates[str] = Rates()
+    observe(rates, 10_804, 2.0)
+    assert observe(rates, 10_806, 2.5, set_s=set_s) == {
+        "web": Rate(250_000_000, 4096, (10_806 + set_s) * NANOSECONDS, 2 * NANOSECONDS)
+    }
 
 
 def test_time_taken_along_by_an_orphan_counts_as_nothing() -> None:
@@ -52,4 +71,4 @@ def test_a_container_without_a_reading_has_no_rate() -> None:
     """A process that has ended gives no sample, and its past is forgotten."""
     rates: Rates[str] = Rates()
     observe(rates, 104, 2.0)
-    assert rates.observe(CONTAINER, {}, 105 * NANOSECONDS) == {}
+    assert rates.observe(CONTAINER, {}, moment(105)) == {}

@@ -40,10 +40,9 @@ async def run(
     due_ns = started_ns + spec.initial_delay_s * NANOSECONDS
     await clock.sleep((due_ns - clock.now_ns()) / NANOSECONDS)
     while True:
-        begun_ns = clock.now_ns()
+        begun_s = clock.monotonic_s()
         outcome = await check()
         counted = tally.counted(spec, ok=outcome.ok)
         on_result(Result(counted.verdict, counted.verdict != tally.verdict, outcome))
         tally = counted
-        spent_s = (clock.now_ns() - begun_ns) / NANOSECONDS
-        await clock.sleep(spec.period_s - spent_s)
+        await clock.sleep(spec.period_s - (clock.monotonic_s() - begun_s))

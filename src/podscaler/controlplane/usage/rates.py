@@ -1,7 +1,8 @@
 """From two readings of cumulative CPU time to a rate: pure arithmetic, without a process in sight.
 
 Called by the sampler. A container's first reading is measured from its start, so that a young pod has metrics after one
-round; a start less than `MIN_WINDOW_S` ago is too short to divide by and gives nothing yet.
+round; a start less than `MIN_WINDOW_S` ago is too short to divide by and gives nothing yet. Windows are measured by the
+monotonic clock, so that a wall clock that is set neither ends nor stretches them.
 
 Source: metrics-server takes the rate between its two newest readings and reports the later one's time, with the
 distance as window; the first sample of a container is taken from its start time.
@@ -29,6 +30,21 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """When readings are taken.
+
+    Attributes:
+        now_ns: by the wall clock, which tells how old containers are.
+        monotonic_s: by a clock that never jumps, which measures the windows between readings.
+        stamp_ns: the instant that is told, nanoseconds since the epoch.
+    """
+
+    now_ns: int
+    monotonic_s: float
+    stamp_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rate:
     """Usage over a window that ends at `at_ns`.
 
@@ -49,7 +65,7 @@ class Rate:
 class _Last:
     container: Started
     cpu_s: float
-    at_ns: int
+    at_s: float
 
 
 class Rates(Generic[K]):
@@ -59,14 +75,14 @@ class Rates(Generic[K]):
         self._last: dict[K, _Last] = {}
 
     def observe(
-        self, containers: Mapping[K, Started], readings: Mapping[int, TreeReading], now_ns: int
+        self, containers: Mapping[K, Started], readings: Mapping[int, TreeReading], moment: Moment
     ) -> dict[K, Rate]:
         """The rate of every container that has a reading, since its last reading or its start.
 
         Args:
             containers: the running containers by whatever identifies them.
-            readings: by root pid, taken at `now_ns`.
-            now_ns: the instant of the readings, nanoseconds since the epoch.
+            readings: by root pid.
+            moment: when they were taken.
         """
         rates: dict[K, Rate] = {}
         last: dict[K, _Last] = {}
@@ -76,19 +92,20 @@ class Rates(Generic[K]):
                 continue
             before = self._last.get(key)
             if before is None or before.container != container:
-                before = _Last(container, 0.0, min(container.started_ns, now_ns))
-            rate = _rate(before, reading, now_ns)
+                age_s = max(moment.now_ns - container.started_ns, 0) / NANOSECONDS
+                before = _Last(container, 0.0, moment.monotonic_s - age_s)
+            rate = _rate(before, reading, moment)
             if rate is not None:
                 rates[key] = rate
-                before = _Last(container, reading.cpu_s, now_ns)
+                before = _Last(container, reading.cpu_s, moment.monotonic_s)
             last[key] = before
         self._last = last
         return rates
 
 
-def _rate(before: _Last, reading: TreeReading, now_ns: int) -> Rate | None:
-    window_ns = now_ns - before.at_ns
+def _rate(before: _Last, reading: TreeReading, moment: Moment) -> Rate | None:
+    window_ns = round((moment.monotonic_s - before.at_s) * 1_000_000) * 1000
     if window_ns < MIN_WINDOW_S * NANOSECONDS:
         return None
     used_s = max(reading.cpu_s - before.cpu_s, 0.0)
-    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, now_ns, window_ns)
+    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, moment.stamp_ns, window_ns)

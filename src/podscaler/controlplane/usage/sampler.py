@@ -5,6 +5,8 @@ memory already. A pod appears once all its running containers have a reading, wi
 taken and the distance between them: nothing is repeated, made up or smoothed.
 
 Source: metrics-server (PodMetrics leave out a pod as long as one of its containers has no sample).
+
+Differs: timestamps do not follow a wall clock that is set back.
 """
 
 import asyncio
@@ -20,9 +22,12 @@ from podscaler.controlplane.usage import simulated
 from podscaler.controlplane.usage.commands import CommandUsage
 from podscaler.controlplane.usage.pods import Key, PodFact, PodFacts
 from podscaler.controlplane.usage.processes import TreeReading, machine_usage, read_trees
-from podscaler.controlplane.usage.rates import Rate, Rates, Started
+from podscaler.controlplane.usage.rates import Moment, Rate, Rates, Started
 
 log = logging.getLogger(__name__)
+
+STEP_MAX_NS = 2 * NANOSECONDS
+"""A clock that is set back by less is followed."""
 
 
 class ContainerProcess(Protocol):
@@ -100,6 +105,7 @@ class Sampler:
         self._clock = clock
         self._node_name = node_name
         self._resolution_s = resolution_s
+        self._sampled: Moment | None = None
         self._facts = PodFacts(registry)
         self._commands = CommandUsage()
         self._rates: Rates[tuple[str, str]] = Rates()
@@ -130,11 +136,25 @@ class Sampler:
         roots = commands.keys() | frozenset().union(*commands.values())
         found, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
         readings = self._commands.added(found, commands)
-        now_ns = self._clock.now_ns()
+        moment = self._moment()
         facts = self._facts.running()
-        rates = self._rates.observe(containers, readings, now_ns) | self._simulated_rates(facts, now_ns)
+        rates = self._rates.observe(containers, readings, moment) | self._simulated_rates(facts, moment.stamp_ns)
         self.pod_metrics.replace(_pod_metrics(facts, rates))
-        self._publish_node(machine, now_ns)
+        self._publish_node(machine, moment)
+
+    def _moment(self) -> Moment:
+        """Now; the instant that metrics tell goes on where the wall clock is set back by more than STEP_MAX_NS.
+
+        Whoever compares it with when pods became ready would take them for unready until the clock has caught up.
+        """
+        now_ns, monotonic_s = self._clock.now_ns(), self._clock.monotonic_s()
+        stamp_ns = now_ns
+        if self._sampled is not None:
+            elapsed_ns = round((monotonic_s - self._sampled.monotonic_s) * NANOSECONDS)
+            going_on_ns = self._sampled.stamp_ns + elapsed_ns
+            stamp_ns = going_on_ns if going_on_ns - now_ns > STEP_MAX_NS else now_ns
+        self._sampled = Moment(now_ns, monotonic_s, stamp_ns)
+        return self._sampled
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
         pods = [fact for fact in facts.values() if fact.simulated is not None]
@@ -171,12 +191,12 @@ class Sampler:
                 self._faults_told.add(told)
                 log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
 
-    def _publish_node(self, machine: TreeReading, now_ns: int) -> None:
+    def _publish_node(self, machine: TreeReading, moment: Moment) -> None:
         if self._node_since is None:
-            self._node_since = Started(0, now_ns)
+            self._node_since = Started(0, moment.now_ns)
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
-        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, now_ns)
+        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, moment)
         name = self._node_name()
         if "node" in rates and name:
             metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
