@@ -71,6 +71,7 @@ def spec_faults(spec: Object, path: str, *, is_template: bool, old: Object | Non
     found += _deadline_faults(spec, path)
     found += _host_faults(spec, path)
     found += toleration_validation.faults(spec.get("tolerations") or [], f"{path}.tolerations")
+    found += volume_validation.file_key_faults(spec, path)
     if is_template and spec.get("ephemeralContainers"):
         found.append(forbidden(f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"))
     return found

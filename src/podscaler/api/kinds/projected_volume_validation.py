@@ -67,13 +67,16 @@ class _Paths:
     def __init__(self, place: str) -> None:
         self._place = place
         self._taken: set[str] = set()
+        self._shown: set[str] = set()
 
     def take(self, path: str, shown: str) -> list[FieldError]:
-        """The conflict of `path` with earlier ones, named by `shown`."""
-        if path in self._taken:
-            return [invalid(self._place, shown, "conflicting duplicate paths")]
-        self._taken.add(path)
-        return []
+        """The conflict of `path` with earlier ones, named by `shown`; upstream tells each name once."""
+        if path not in self._taken:
+            self._taken.add(path)
+            return []
+        is_told = shown in self._shown
+        self._shown.add(shown)
+        return [] if is_told else [invalid(self._place, shown, "conflicting duplicate paths")]
 
 
 def _keys_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:

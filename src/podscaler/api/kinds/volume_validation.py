@@ -135,3 +135,25 @@ def _propagation_faults(propagation: str | None, path: str, container: Object) -
     if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         return [forbidden(path, "Bidirectional mount propagation is available only to privileged containers")]
     return []
+
+
+def file_key_faults(spec: Object, path: str) -> list[FieldError]:
+    """What is wrong with the volumes that `fileKeyRef` of variables name, in the pod spec at `path`."""
+    sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
+    found = []
+    for group in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(group) or []):
+            for at, variable in enumerate(container.get("env") or []):
+                reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
+                if reference is not None:
+                    place = f"{path}.{group}[{index}].env[{at}].valueFrom.fileKeyRef.volumeName"
+                    found += _env_volume_faults(reference.get("volumeName", ""), sources, place)
+    return found
+
+
+def _env_volume_faults(name: str, sources: dict[str, Object], path: str) -> list[FieldError]:
+    if name not in sources:
+        return [not_found(path, name)]
+    if sources[name].get("emptyDir") is None:
+        return [invalid(path, name, "referenced volume must be of type emptyDir")]
+    return []
