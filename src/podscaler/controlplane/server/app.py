@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from podscaler import supervision
+from podscaler import http_server, supervision
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access import escalation, policy_index
@@ -33,7 +33,6 @@ from podscaler.controlplane.server import (
     answers,
     deadlines,
     growing,
-    http_server,
     negotiation,
     refusals,
     scales,

@@ -1,9 +1,10 @@
 """aiohttp's HTTP server with the limits of Go's: how long heads may take, and what faulty ones are answered.
 
-Called by `app`. A client has `HEAD_TIMEOUT_S` for its TLS handshake, as long for each head from its first byte (the
-first head: from the connection), and `IDLE_TIMEOUT_S` between two requests; after that the connection is closed without
-an answer. What is no HTTP gets `400 Bad Request`, a line that is too long 431, and nothing of the request is repeated
-in the answer or in the log: the line at fault may be the one with somebody's token.
+Called by the API server and by the controller's own endpoints. A client has `HEAD_TIMEOUT_S` for its TLS handshake
+(where a `Site` listens), as long for each head from its first byte (the first head: from the connection), and
+`IDLE_TIMEOUT_S` between two requests; after that the connection is closed without an answer. What is no HTTP gets `400
+Bad Request`, a line that is too long 431, and nothing of the request is repeated in the answer or in the log: the line
+at fault may be the one with somebody's token.
 
 Source: upstream's ReadHeaderTimeout and IdleTimeout; Go's net/http, whose server names itself in no header.
 """
