@@ -10,7 +10,7 @@ LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-a
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-dates check bench fuzz e2e assets wheel manifests clean
+.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets wheel manifests clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ check: $(READY) ## lint, types, layers, size budgets
 	$(BIN)/lint-imports
 	$(BIN)/python tools/size_budgets.py src tests benchmarks tools
 
+audit: $(READY) ## known vulnerabilities of the locked dependencies (asks PyPI; fails where it has no answer)
+	set -e; for lock in requirements.lock deploy/requirements.lock deploy/build.lock; do \
+	  $(BIN)/pip-audit --strict --require-hashes --disable-pip --progress-spinner off -r $$lock || { \
+	    echo "$$lock: not found free of known vulnerabilities: there are some, or PyPI's service did not answer" >&2; exit 1; }; \
+	done
+
 bench: $(READY) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks
 
@@ -67,8 +73,9 @@ lock: ## renew requirements.lock and those of the image from pyproject.toml (nee
 	uv pip compile pyproject.toml --extra tracing $(LOCKED) -c requirements.lock -o deploy/requirements.lock
 	echo hatchling | uv pip compile - $(LOCKED) -c requirements.lock -o deploy/build.lock
 
-wheel: $(READY) ## build the wheel into dist/
+wheel: $(READY) ## build the wheel and its bill of materials (CycloneDX) into dist/
 	$(BIN)/python -m hatchling build --target wheel --directory dist
+	$(BIN)/python tools/sbom.py dist
 
 manifests: $(READY) ## renew what deploy/ holds twice from the Helm chart (needs make assets)
 	$(BIN)/python tools/deploy_manifests.py

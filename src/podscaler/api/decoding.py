@@ -123,5 +123,5 @@ def summary(body: bytes) -> str:
     if not body:
         return "<empty>"
     beginning, more = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""
-    shown = beginning.decode("utf-8", errors="replace") if body.startswith(b"{") else beginning.hex()
+    shown = json_text.decode_utf8(beginning) if body.startswith(b"{") else beginning.hex()
     return shown + more

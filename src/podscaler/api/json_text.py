@@ -7,9 +7,12 @@ surrogates become U+FFFD, as there. Numbers with a fraction or exponent come bac
 was written, and objects in which a key repeats as `Repeated`; everything else is plain data.
 """
 
+import codecs
 import json
+import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import msgspec
@@ -23,6 +26,8 @@ and Python's stack must hold several frames a level."""
 _INT64_DIGITS = 19
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
+_EXPONENT_BELOW = 1e-6
+_EXPONENT_FROM = 1e21
 _LONE = re.compile("[\ud800-\udfff]")
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
@@ -50,7 +55,7 @@ class Repeated(dict[str, Any]):
 
 def parse(body: bytes) -> Any:
     """The value of a JSON text. Raises DecodeError in Go's words (`unexpected end of JSON input`)."""
-    text = body.decode("utf-8", errors="replace")
+    text = decode_utf8(body)
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
         _refuse_depth(text)
     try:
@@ -60,6 +65,20 @@ def parse(body: bytes) -> Any:
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
     return _without_lone_surrogates(value) if _SURROGATE.search(text) else value
+
+
+def decode_utf8(text: bytes) -> str:
+    """The text as Go ranges over it: each byte that is part of no character is a U+FFFD of its own."""
+    return text.decode("utf-8", errors=_EACH_BYTE)
+
+
+def _replace_byte(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd", error.start + 1
+
+
+_EACH_BYTE = "podscaler-each-byte"
+codecs.register_error(_EACH_BYTE, _replace_byte)
 
 
 def _decode(text: str) -> Any:
@@ -158,19 +177,44 @@ def plain_number(number: float) -> int | float:
     if number in _INFINITE:
         text = number.text if isinstance(number, Number) else number
         raise DecodeError(f"json: cannot unmarshal number {text} into Go value of type float64")
-    whole = abs(number) < 1e21 and number == int(number)
-    return int(number) if whole else float(number)
+    whole = abs(number) < _EXPONENT_FROM and number == int(number)
+    is_negative_zero = not number and math.copysign(1.0, number) < 0
+    return int(number) if whole and not is_negative_zero else float(number)
+
+
+def float_text(number: float) -> str:
+    """A finite float64 as Go's encoding/json writes it: with an exponent below 1e-6 and from 1e21 on."""
+    shortest = repr(float(number))
+    if number and not _EXPONENT_BELOW <= abs(number) < _EXPONENT_FROM:
+        return shortest.replace("e-0", "e-")
+    return format(Decimal(shortest), "f").removesuffix(".0")
 
 
 def encode(value: Any) -> bytes:
-    """The JSON text of plain data, with `<`, `>`, `&` and the line separators escaped as Go escapes them."""
+    """The JSON text of plain data, with `<`, `>`, `&` and the line separators escaped as Go escapes them.
+
+    Floats are written as `float_text` has them.
+    """
     text = _encode(value)
+    if _WHOLE_FLOAT.search(text) or _WITH_EXPONENT.search(text):
+        text = _STRING_OR_NUMBER.sub(_rewritten, text)
     for character, escaped in _ASCII_ESCAPES if text.isascii() else _ESCAPES:
         if character in text:
             text = text.replace(character, escaped)
     return text
 
 
+def _rewritten(match: re.Match[bytes]) -> bytes:
+    number = match["float"]
+    if number is None or math.isinf(float(number)):
+        return match[0]
+    return float_text(float(number)).encode()
+
+
 _encode = msgspec.json.Encoder().encode
+_WHOLE_FLOAT = re.compile(rb"\.0(?:[,}\]]|$)")
+_WITH_EXPONENT = re.compile(rb"e-?[0-9]+(?:[,}\]]|$)")
+"""What the encoder writes in another way than Go; both also find some strings, and are quick for their first byte."""
+_STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<float>-?[0-9]+(?:\.[0-9]+(?:e-?[0-9]+)?|e-?[0-9]+))')
 _ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 _ESCAPES = (*_ASCII_ESCAPES, ("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))

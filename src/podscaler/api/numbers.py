@@ -1,18 +1,37 @@
 """Go's integers and floats on amd64, for arithmetic that must agree with upstream to the last bit.
 
-Called by quantities and by the decision core. Every function is total: overflow wraps, division of floats by zero gives
-an infinity or NaN, and floats that do not fit an integer become its smallest value.
+Called by quantities, by the decision core and by whatever reads numbers of requests. Arithmetic is total: overflow
+wraps, division of floats by zero gives an infinity or NaN, and floats that do not fit an integer become its smallest
+value.
 
 Source: the Go specification (integer overflow, conversions) and what amd64 does where it leaves freedom
-(spec/decision.md 1.1).
+(spec/decision.md 1.1); Go's strconv.
 """
 
 import math
+
+from podscaler.api import quoting
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
+_UINT64_DIGITS = 20
+
+
+def parse_uint(text: str, bits: int) -> int:
+    """The number that `text` writes in decimal digits: no sign, no blank, nothing between them.
+
+    Raises:
+        ValueError: it is none, or does not fit into `bits` bits; in the words of Go's strconv.ParseUint.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: invalid syntax")
+    digits = text.lstrip("0") or "0"
+    value = int(digits) if len(digits) <= _UINT64_DIGITS else 1 << 64
+    if value >> bits:
+        raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: value out of range")
+    return value
 
 
 def wrap32(value: int) -> int:

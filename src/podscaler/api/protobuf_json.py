@@ -70,7 +70,7 @@ def _element(value: Any, kind: str) -> Any:
 
 def text(value: str | bytes) -> str:
     """A string of a message; the library hands over bytes where it is not valid UTF-8 (Go's JSON shows U+FFFD)."""
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+    return json_text.decode_utf8(value) if isinstance(value, bytes) else value
 
 
 def _fill(proto: Any, value: Any, message: str) -> None:

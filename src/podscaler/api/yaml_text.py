@@ -234,7 +234,7 @@ def _plain(text: str) -> Any:
 
 def _binary(text: str) -> str:
     try:
-        return base64.b64decode(text, validate=True).decode("utf-8", errors="replace")
+        return json_text.decode_utf8(base64.b64decode(text, validate=True))
     except ValueError:
         raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from aiohttp import web
 
+from podscaler import http_server
 from podscaler.controller.delegated_access import Refusal
 from podscaler.errors import UsageError
 
@@ -55,7 +56,7 @@ class Endpoints:
         self._unready = unready
         self._fault = fault
         self._access = access
-        self._runner: web.AppRunner | None = None
+        self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
         """Listen, over HTTPS with `tls`; the address (with the port that was free, if `port` is 0).
@@ -63,11 +64,7 @@ class Endpoints:
         Raises:
             UsageError: the address cannot be had.
         """
-        application = web.Application(client_max_size=1024)
-        application.router.add_get("/metrics", self._metrics)
-        application.router.add_get("/healthz", self._healthz)
-        application.router.add_get("/readyz", self._readyz)
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.ServerRunner(http_server.Server(self._respond))
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, host, port, ssl_context=tls).start()
@@ -82,7 +79,16 @@ class Endpoints:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _respond(self, request: web.BaseRequest) -> web.Response:
+        pages = {"/metrics": self._metrics, "/healthz": self._healthz, "/readyz": self._readyz}
+        page = pages.get(request.path)
+        if page is None:
+            return web.Response(text="404: Not Found", status=404)
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(text="405: Method Not Allowed", status=405, headers={"Allow": "GET,HEAD"})
+        return await page(request)
+
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
         if self._access is not None:
             given = request.headers.get("Authorization", "")
             refusal = await self._access.refusal(given, request.method.lower(), request.path)
@@ -91,13 +97,13 @@ class Endpoints:
         body = await asyncio.to_thread(self._figures.render)
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
-    async def _healthz(self, _: web.Request) -> web.Response:
+    async def _healthz(self, _: web.BaseRequest) -> web.Response:
         fault = self._fault() if self._fault is not None else ""
         if fault:
             return web.Response(text=f"[-]leaderElection failed: {fault}\nhealthz check failed\n", status=500)
         return web.Response(text="ok")
 
-    async def _readyz(self, _: web.Request) -> web.Response:
+    async def _readyz(self, _: web.BaseRequest) -> web.Response:
         reasons = self._unready()
         return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
 

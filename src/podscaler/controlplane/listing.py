@@ -13,7 +13,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api import field
+from podscaler.api import field, numbers
 from podscaler.api.field import FieldError
 from podscaler.controlplane import refusals
 from podscaler.controlplane.entries import Entry
@@ -87,11 +87,10 @@ def parse_revision(text: str) -> int:
     """The number of a `resourceVersion` parameter, 0 for none. Raises StatusError 500 as upstream does."""
     if not text or text == "0":
         return 0
-    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 64:
-        why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
-        fault = field.invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')
-        raise refusals.unnamed_failure(str(fault))
-    return int(text)
+    try:
+        return numbers.parse_uint(text, 64)
+    except ValueError as error:
+        raise refusals.unnamed_failure(str(field.invalid("resourceVersion", text, str(error)))) from None
 
 
 def _check(options: ListOptions) -> None:

@@ -1,7 +1,7 @@
 """The Registry for what runs in the same process: controllers and node see the API server's objects as plain dicts.
 
-Wired by `podscaler up`. Writes pass the same rules as over HTTP; what a caller leaves out is defaulted here, since
-nobody decoded it.
+Wired by `podscaler up`. Writes pass the same rules as over HTTP, as those of `users.SYSTEM`; what a caller leaves out
+is defaulted here, since nobody decoded it.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from podscaler.api.resources import Object, Resource
+from podscaler.controlplane.access import acting, users
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.controlplane.registry import Change
@@ -62,7 +63,8 @@ class LocalRegistry:
         """Create a copy of `obj`. Raises StatusError 403, 404 (namespace), 409, 422."""
         new = _copied(obj)
         _default(self._objects.resource(resource), new)
-        return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
+        with acting.as_user(users.SYSTEM):
+            return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
 
     async def update(self, resource: str, obj: Object, *, subresource: str = "") -> Object:
         """Replace the object by a copy of `obj`. Raises StatusError 404, 409, 422."""
@@ -80,7 +82,8 @@ class LocalRegistry:
             return new
 
         namespace, name = metadata.get("namespace", ""), metadata["name"]
-        return (await self._objects.update(resource, namespace, name, change, options=options)).decode()
+        with acting.as_user(users.SYSTEM):
+            return (await self._objects.update(resource, namespace, name, change, options=options)).decode()
 
     async def mutate(
         self, resource: str, namespace: str, name: str, change: Callable[[Object], None], *, subresource: str = ""
@@ -95,7 +98,8 @@ class LocalRegistry:
             return stored
 
         options = self._options(subresource, Preconditions())
-        return (await self._objects.update(resource, namespace, name, changed, options=options)).decode()
+        with acting.as_user(users.SYSTEM):
+            return (await self._objects.update(resource, namespace, name, changed, options=options)).decode()
 
     def _options(self, subresource: str, preconditions: Preconditions) -> UpdateOptions:
         author = None if subresource in _UNTRACKED else Author(self._manager)
@@ -115,7 +119,8 @@ class LocalRegistry:
         options = DeleteOptions(
             grace_period_s=grace_period_s, propagation=propagation or "", preconditions=Preconditions(uid=uid or "")
         )
-        await self._objects.delete(resource, namespace, name, options=options)
+        with acting.as_user(users.SYSTEM):
+            await self._objects.delete(resource, namespace, name, options=options)
 
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
         """Changes from the moment of this call on; with `initial`, first an ADDED for each object there is."""

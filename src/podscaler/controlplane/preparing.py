@@ -6,7 +6,7 @@
 Source: spec/api.md 2.7 and 3; the API conventions on metadata; tests/conformance/golden/update-hpa.jsonl.
 """
 
-from podscaler.api import canonical, schema
+from podscaler.api import canonical, numbers, schema
 from podscaler.api.field import FieldError
 from podscaler.api.kinds import metadata as metadata_rules
 from podscaler.api.kinds import semantics
@@ -17,7 +17,6 @@ from podscaler.controlplane.entries import Entry
 
 _OMITTED_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
 _KEPT_UNLESS_GIVEN = ("name", "namespace", "uid")
-_VERSION_MAX = 2**64 - 1
 
 
 def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
@@ -102,11 +101,11 @@ def check_version(resource: Resource, new: Object, stored: Entry) -> None:
         if not resource.strategy.allows_unconditional_update:
             raise refusals.unconditional_update(resource, stored.name)
         return
-    if not (wanted.isascii() and wanted.isdigit()):
-        raise refusals.unnamed_failure(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
-    if int(wanted) > _VERSION_MAX:
-        raise refusals.unnamed_failure(f'strconv.ParseUint: parsing "{wanted}": value out of range')
-    if int(wanted) != stored.revision:
+    try:
+        version = numbers.parse_uint(wanted, 64)
+    except ValueError as error:
+        raise refusals.unnamed_failure(str(error)) from None
+    if version != stored.revision:
         raise refusals.conflict(resource, stored.name)
 
 

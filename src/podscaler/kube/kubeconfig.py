@@ -19,7 +19,7 @@ import msgspec
 from podscaler.api.quoting import quoted
 from podscaler.clock import Clock
 from podscaler.errors import UsageError
-from podscaler.kube import credentials, exec_command, impersonation, kubeconfig_file, proxies
+from podscaler.kube import credentials, exec_command, impersonation, kubeconfig_file, proxies, urls
 from podscaler.kube.certificate_files import CertificateFiles
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import ClientCertificates, Credentials, NoCredentials, TokenFile
@@ -132,12 +132,14 @@ def _server(part: _Part, cluster: Cluster) -> str:
     server = cluster.server.rstrip("/")
     if not server.startswith(("https://", "http://")):
         raise part.fault("server", f"{quoted(cluster.server)} is not an https:// address")
+    if fault := urls.address_fault(cluster.server):
+        raise part.fault("server", fault)
     try:
         parts = urlsplit(server)
         is_usable = bool(parts.hostname) and parts.port != 0 and server.isascii() and not parts.query
     except ValueError:
         is_usable = False
-    if not is_usable or min(server) <= " ":
+    if not is_usable or " " in server:
         raise part.fault("server", f"{quoted(cluster.server)} names no host or no usable port")
     return server
 

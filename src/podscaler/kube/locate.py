@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podscaler.clock import Clock, SystemClock
 from podscaler.errors import UsageError
-from podscaler.kube import kubeconfig, kubeconfig_file, proxies
+from podscaler.kube import kubeconfig, kubeconfig_file, proxies, urls
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import TokenFile
 
@@ -62,6 +62,8 @@ def in_cluster(folder: Path, clock: Clock) -> Config:
         raise UsageError(f"in-cluster configuration needs the service account's token at {token}")
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     server = f"https://{authority}"
+    if fault := urls.address_fault(server):
+        raise UsageError(f"in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: {fault}")
     return Config(
         server=server,
         credentials=TokenFile(token, clock),

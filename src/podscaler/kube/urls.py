@@ -9,7 +9,15 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
+from podscaler.api import numbers
+from podscaler.api.quoting import quoted
+
 PATH_SAFE = "$&+,/:;=@"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_AUTHORITY = re.compile(r"[^:/?#]+://([^/?#]*)")
+_PORT = re.compile(r"(:[0-9]*)?").fullmatch
+_NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\\^`{|}\x7f]")
+_ESCAPE = re.compile(r"%.{0,2}", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+").fullmatch
 
 
@@ -31,3 +39,45 @@ def _escaped(segment: str) -> str:
 def group_version(group: str, version: str) -> str:
     """The path under which a group's version is served: `/api/v1`, `/apis/apps/v1`."""
     return path("apis", group, version) if group else path("api", version)
+
+
+def address_fault(url: str) -> str:
+    """What is wrong with host and port of a URL with a scheme, in the words of Go's net/url and net; empty for nothing.
+
+    A URL without a host passes: it is for the caller to say what that means.
+    """
+    if _CONTROL.search(url):
+        return f"parse {quoted(url)}: net/url: invalid control character in URL"
+    match = _AUTHORITY.match(url)
+    host = match[1].rpartition("@")[2] if match else ""
+    fault = _host_fault(host)
+    if fault:
+        return f"parse {quoted(url)}: {fault}"
+    port = host.rpartition(":")[2] if _has_port(host) else ""
+    try:
+        numbers.parse_uint(port or "0", 16)
+    except ValueError:
+        return f"dial tcp: address {port}: invalid port"
+    return ""
+
+
+def _host_fault(host: str) -> str:
+    """What net/url says of a host with an optional port."""
+    if host.startswith("["):
+        if "]" not in host:
+            return "missing ']' in host"
+        port = host.rpartition("]")[2]
+    else:
+        colon = host.find(":")
+        port = host[colon:] if colon >= 0 else ""
+    if not _PORT(port):
+        return f"invalid port {quoted(port)} after host"
+    if escape := _ESCAPE.search(host):
+        return f"invalid URL escape {quoted(escape[0])}"
+    if wrong := _NO_HOST_CHARACTER.search(host):
+        return f"invalid character {quoted(wrong[0])} in host name"
+    return ""
+
+
+def _has_port(host: str) -> bool:
+    return ":" in host.rpartition("]")[2]

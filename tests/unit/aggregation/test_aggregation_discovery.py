@@ -206,3 +206,16 @@ async def test_a_server_that_hangs(world: World, monkeypatch: pytest.MonkeyPatch
     await world.ask()
     release.set()
     assert await aggregated(world) == [{"version": "v1", "freshness": "Stale"}]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://elsewhere/openapi/v3", "//elsewhere/x", f"/openapi/v3/apis/{GROUP}/v1/../../x", "/api/v1/secrets"]
+)
+async def test_documents_elsewhere_are_not_told(world: World, url: str) -> None:
+    """Another server names only its own group's document: clients would follow any other address with their rights."""
+    world.extension.answers["/openapi/v3"] = {"paths": {f"apis/{GROUP}/v1": {"serverRelativeURL": url}}}
+    await world.aggregate()
+    await world.ask()
+    index = await world.get("/openapi/v3")
+    paths = index.body["paths"] if isinstance(index.body, dict) else json.loads(index.body)["paths"]
+    assert f"apis/{GROUP}/v1" not in paths

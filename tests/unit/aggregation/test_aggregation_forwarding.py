@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aggregation_world import NAME, ROOT, SERVICE, THINGS, World, open_world
+from aggregation_world import GROUP, NAME, ROOT, SERVICE, THINGS, World, open_world
 from aiohttp import ClientPayloadError, web
 from yarl import URL
 
@@ -256,3 +256,19 @@ async def test_what_is_deleted_is_not_served(world: World) -> None:
     await world.registry.delete("apiservices.apiregistration.k8s.io", "", NAME)
     reply = await world.get(THINGS_PATH)
     assert (reply.status, reply.body) == (404, "404 page not found\n")
+
+
+@pytest.mark.parametrize("path", ["//apis/things.example.com/v1", "///apis/things.example.com/v1", "//elsewhere/x"])
+async def test_a_path_never_names_a_host(world: World, path: str) -> None:
+    """A path with two slashes at its beginning is no URL of another host: nothing is sent, by whomever it is asked."""
+    remote = world.aggregation.remotes.find(GROUP, "v1")
+    assert remote is not None
+    with pytest.raises(ValueError, match="must begin with one slash"):
+        await world.aggregation.connections.send(remote, ("localhost", world.extension.port), path=path, headers={})
+    assert world.extension.asked == []
+
+
+async def test_two_slashes_lead_to_no_other_server(world: World) -> None:
+    """The group's path with a slash too many is not found, as with upstream, and not handed on."""
+    reply = await world.get(f"/{ROOT}")
+    assert (reply.status, world.extension.asked) == (404, [])

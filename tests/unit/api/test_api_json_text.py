@@ -99,3 +99,69 @@ def test_a_number_beyond_float64_is_refused_where_it_would_be_stored():
 def test_answers_escape_what_go_escapes():
     """HTML characters and line separators are escaped, so that answers equal upstream's to the byte."""
     assert json_text.encode({"a": "<b>&\u2028\u2029é"}) == '{"a":"\\u003cb\\u003e\\u0026\\u2028\\u2029é"}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (0.1, "0.1"),
+        (100.0, "100"),
+        (123456.789, "123456.789"),
+        (1.0000000000000002, "1.0000000000000002"),
+        (1e16, "10000000000000000"),
+        (1.2345678901234568e16, "12345678901234568"),
+        (1e20, "100000000000000000000"),
+        (1e21, "1e+21"),
+        (-1e21, "-1e+21"),
+        (1.5e21, "1.5e+21"),
+        (1.2345678901234569e23, "1.2345678901234569e+23"),
+        (1.5e300, "1.5e+300"),
+        (1.7976931348623157e308, "1.7976931348623157e+308"),
+        (0.00001, "0.00001"),
+        (1e-6, "0.000001"),
+        (0.00000123, "0.00000123"),
+        (9.9e-7, "9.9e-7"),
+        (1e-7, "1e-7"),
+        (-1e-7, "-1e-7"),
+        (1.5e-9, "1.5e-9"),
+        (1e-10, "1e-10"),
+        (-2.5e-12, "-2.5e-12"),
+        (1e-100, "1e-100"),
+        (5e-324, "5e-324"),
+    ],
+    ids=repr,
+)
+def test_floats_are_written_as_go_writes_them(number, text):
+    """With an exponent only below 1e-6 and from 1e21 on, wherever in an answer they stand (seen with Go 1.26)."""
+    value = {"a": number, "b": [number, number], "c": "1e-07,1.0,"}
+    assert json_text.encode(value).decode() == f'{{"a":{text},"b":[{text},{text}],"c":"1e-07,1.0,"}}'
+    assert json_text.encode(number).decode() == text
+
+
+@pytest.mark.parametrize(("text", "shown"), [("-0.0", "-0"), ("1E21", "1e+21"), ("0.00000010", "1e-7"), ("-0", "0")])
+def test_free_form_numbers_come_back_as_go_writes_them(text, shown):
+    """A number of free-form data is printed anew, not as the client wrote it."""
+    assert json_text.encode(json_text.plain(json_text.parse(text.encode()))).decode() == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (b"\xe2\x82", "\ufffd" * 2),
+        (b"\xf0\x9f\x98", "\ufffd" * 3),
+        (b"a\xe2\x82b", "a\ufffd\ufffdb"),
+        (b"\xc3", "\ufffd"),
+        (b"\xc0\x80", "\ufffd" * 2),
+        (b"\xed\xa0\x80", "\ufffd" * 3),
+        (b"\xf4\x90\x80\x80", "\ufffd" * 4),
+        (b"\xe2\x28\xa1", "\ufffd(\ufffd"),
+        (b"\xe2\x82\xe2\x82\xac", "\ufffd\ufffd\u20ac"),
+        (b"\xf0\x9f\x98\x80", "\U0001f600"),
+    ],
+    ids=repr,
+)
+def test_each_invalid_byte_is_replaced(text, read):
+    """A sequence that is cut off becomes one U+FFFD a byte, as Go decodes it (seen with Go 1.26)."""
+    assert json_text.parse(b'"' + text + b'"') == read

@@ -85,3 +85,35 @@ def test_to_int64(value: float, truncated: int) -> None:
 def test_ceil_of_floats() -> None:
     """Rounding up keeps infinities."""
     assert [numbers.ceil(value) for value in (1.2, -1.2, math.inf)] == [2.0, -1.0, math.inf]
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "value"),
+    [("0", 16, 0), ("0080", 16, 80), ("65535", 16, 65535), (str(2**64 - 1), 64, 2**64 - 1), ("0" * 5000 + "1", 64, 1)],
+    ids=lambda value: str(value)[:20],
+)
+def test_unsigned_numbers(text: str, bits: int, value: int) -> None:
+    """Decimal digits, with zeros before them."""
+    assert numbers.parse_uint(text, bits) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "why"),
+    [
+        ("", 16, "invalid syntax"),
+        ("-1", 16, "invalid syntax"),
+        ("+80", 16, "invalid syntax"),
+        ("1_0", 16, "invalid syntax"),
+        (" 1", 16, "invalid syntax"),
+        ("\uff11", 16, "invalid syntax"),
+        ("65536", 16, "value out of range"),
+        (str(2**64), 64, "value out of range"),
+        ("9" * 5000, 64, "value out of range"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_no_unsigned_numbers(text: str, bits: int, why: str) -> None:
+    """Everything else is refused in the words of strconv.ParseUint."""
+    with pytest.raises(ValueError, match="strconv") as refused:
+        numbers.parse_uint(text, bits)
+    assert str(refused.value) == f'strconv.ParseUint: parsing "{text}": {why}'

@@ -1,5 +1,6 @@
 """The controller's HTTP endpoints."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -120,3 +121,25 @@ async def test_a_fault_of_the_election() -> None:
     await world.endpoints.stop()
     text = "[-]leaderElection failed: failed election to renew leadership on lease x\nhealthz check failed\n"
     assert answers == [(500, text), (200, "ok")]
+
+
+async def test_faulty_requests_are_neither_repeated_nor_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """What is no HTTP may hold a token: the answer and the log show nothing of it, and no answer names the software."""
+    host, _, port = world.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization : Bearer hidden\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    assert (answer.splitlines()[0], answer.rpartition(b"\r\n")[2]) == (b"HTTP/1.1 400 Bad Request", b"400 Bad Request")
+    assert b"Server" not in answer
+    assert "hidden" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/x", 404), ("POST", "/metrics", 405), ("HEAD", "/healthz", 200)]
+)
+async def test_other_requests(world: World, method: str, path: str, status: int) -> None:
+    """There are three pages, which can only be read."""
+    url = f"http://{world.address}{path}"
+    async with aiohttp.ClientSession() as session, session.request(method, url) as answer:
+        assert answer.status == status

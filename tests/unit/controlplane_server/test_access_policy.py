@@ -11,12 +11,13 @@ from policies import GROUP, binding, index, role, rule
 from server_under_test import VIEWER_TOKEN, Running, running_server
 
 from podscaler.controlplane import entries
-from podscaler.controlplane.access import aggregation, bootstrap, policy_rules
+from podscaler.controlplane.access import acting, aggregation, bootstrap, policy_rules, users
 from podscaler.controlplane.access.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.access.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
 from podscaler.controlplane.access.rules import Attributes, Authorizer
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.local import LocalRegistry
+from podscaler.errors import StatusError
 
 AS_VIEWER = {"Authorization": f"Bearer {VIEWER_TOKEN}"}
 RBAC = f"/apis/{GROUP}/v1"
@@ -197,3 +198,27 @@ def test_a_subject_that_a_binding_names_twice() -> None:
     before = list(policy.grants(User("eve"), ""))
     policy.remove(entries.from_object(CLUSTER_ROLE_BINDINGS, made, 1))
     assert ([each.role for each in before], list(policy.grants(User("eve"), ""))) == ([("", "r")], [])
+
+
+async def test_a_write_without_an_author_is_refused(server: Running) -> None:
+    """Who writes a role must be known: a forgotten author means no rights, not all of them."""
+    made = {"metadata": {"name": "any"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+    with pytest.raises(StatusError, match="the author of this write is not known"):
+        await server.objects.create(CLUSTER_ROLES, made)
+    assert server.objects.find(CLUSTER_ROLES, "", "any") is None
+
+
+async def test_controllers_give_what_they_like(server: Running) -> None:
+    """What runs in the server's process acts as system:apiserver, of system:masters."""
+    registry = LocalRegistry(server.objects)
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    made = await registry.create(CLUSTER_ROLES, {"metadata": {"name": "any"}, "rules": rules})
+    assert made["rules"] == rules
+
+
+async def test_controllers_act_for_nobody_else() -> None:
+    """After a controller's write the task acts for whom it did before."""
+    acting.begin(User("ann"))
+    with acting.as_user(users.SYSTEM):
+        assert acting.current() == users.SYSTEM
+    assert acting.current() == User("ann")

@@ -8,7 +8,7 @@ import pytest
 from server_under_test import CONFIG_MAPS, Running, running_server
 
 from podscaler.controlplane.server import bodies
-from podscaler.controlplane.server.app import LINE_MAX_BYTES
+from podscaler.http_server import LINE_MAX_BYTES
 
 LIMIT_BYTES = bodies.LIMIT_BYTES
 

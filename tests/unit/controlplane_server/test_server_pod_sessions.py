@@ -277,6 +277,10 @@ async def test_refusals_of_the_server(
         assert (reply.status, reply.body["message"]) == (status, message)
 
 
+def _no_port(text: str, why: str) -> str:
+    return f'unable to parse "{text}" as a port: strconv.ParseUint: parsing "{text}": {why}'
+
+
 @pytest.mark.parametrize(
     ("what", "status", "text"),
     [
@@ -292,10 +296,14 @@ async def test_refusals_of_the_server(
         pytest.param(
             "one/portforward?ports=x",
             400,
-            'unable to parse "x" as a port: strconv.ParseUint: parsing "x": invalid syntax',
+            _no_port("x", "invalid syntax"),
             id="no number",
         ),
         pytest.param("one/portforward?ports=0", 400, 'port "0" must be > 0', id="no port"),
+        pytest.param("one/portforward?ports=70000", 400, _no_port("70000", "value out of range"), id="port too large"),
+        pytest.param("one/portforward?ports=-1", 400, _no_port("-1", "invalid syntax"), id="negative port"),
+        pytest.param("one/portforward?ports=1_0", 400, _no_port("1_0", "invalid syntax"), id="underscore in a port"),
+        pytest.param("one/portforward?ports=%2B80", 400, _no_port("+80", "invalid syntax"), id="plus before a port"),
     ],
 )
 async def test_refusals_of_the_node(server: Running, what: str, status: int, text: str) -> None:

@@ -134,8 +134,18 @@ FAULTS: dict[str, tuple[Any, str | None, str]] = {
     "unknown user": (_content(users=[{"name": "v"}]), None, 'user "u" is not in users (it has v)'),
     "no server": (_content({"server": ""}), None, 'cluster "c": server: "" is not an https:// address'),
     "no host": (_content({"server": "https://:6443"}), None, 'server: "https://:6443" names no host or no usable port'),
-    "bad port": (_content({"server": "https://h:66666"}), None, '"https://h:66666" names no host or no usable port'),
-    "a line break": (_content({"server": "https://h\r\nX: y"}), None, "names no host or no usable port"),
+    "no port number": (
+        _content({"server": "https://h:1_0"}),
+        None,
+        'cluster "c": server: parse "https://h:1_0": invalid port ":1_0" after host',
+    ),
+    "bad port": (_content({"server": "https://h:66666"}), None, "server: dial tcp: address 66666: invalid port"),
+    "port 0": (_content({"server": "https://h:0"}), None, '"https://h:0" names no host or no usable port'),
+    "a line break": (
+        _content({"server": "https://h\r\nX: y"}),
+        None,
+        r'server: parse "https://h\r\nX: y": net/url: invalid control character in URL',
+    ),
     "bad proxy": (
         _content({"proxy-url": "ftp://me:secret@p"}),
         None,

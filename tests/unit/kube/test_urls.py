@@ -1,4 +1,6 @@
-"""Escaping of URLs as Go does it."""
+"""Escaping of URLs as Go does it, and what Go says of addresses."""
+
+import pytest
 
 from podscaler.kube import urls
 
@@ -17,3 +19,36 @@ def test_path() -> None:
 def test_group_version() -> None:
     """The core group has a root of its own."""
     assert (urls.group_version("", "v1"), urls.group_version("apps", "v1")) == ("/api/v1", "/apis/apps/v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("https://h", ""),
+        ("https://h:", ""),
+        ("https://h:080/x:y", ""),
+        ("https://h:65535", ""),
+        ("https://a:b@h:1", ""),
+        ("https://[::1]:443", ""),
+        ("https://[::1]", ""),
+        ("https://h:65536", "dial tcp: address 65536: invalid port"),
+        ("https://h:70000/x", "dial tcp: address 70000: invalid port"),
+        ("https://h:99999999999999999999", "dial tcp: address 99999999999999999999: invalid port"),
+        ("https://h:-1", 'parse "https://h:-1": invalid port ":-1" after host'),
+        ("https://h:1_0", 'parse "https://h:1_0": invalid port ":1_0" after host'),
+        ("https://h:+80", 'parse "https://h:+80": invalid port ":+80" after host'),
+        ("https://h: 80", 'parse "https://h: 80": invalid port ": 80" after host'),
+        ("https://h:\uff11", 'parse "https://h:\uff11": invalid port ":\uff11" after host'),
+        ("https://h:http", 'parse "https://h:http": invalid port ":http" after host'),
+        ("https://[::1]:x", 'parse "https://[::1]:x": invalid port ":x" after host'),
+        ("https://::1:443", 'parse "https://::1:443": invalid port "::1:443" after host'),
+        ("https://[::1", "parse \"https://[::1\": missing ']' in host"),
+        ("https://h%41:1", 'parse "https://h%41:1": invalid URL escape "%41"'),
+        ("https://h%zz:1", 'parse "https://h%zz:1": invalid URL escape "%zz"'),
+        ("https://h x:1", 'parse "https://h x:1": invalid character " " in host name'),
+        ("https://h/\x01", r'parse "https://h/\x01": net/url: invalid control character in URL'),
+    ],
+)
+def test_addresses(url: str, fault: str) -> None:
+    """Ports are decimal digits up to 65535, leading zeros and none at all allowed (seen with Go 1.26)."""
+    assert urls.address_fault(url) == fault

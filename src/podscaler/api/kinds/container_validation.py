@@ -57,7 +57,7 @@ def _container_faults(container: Object, path: str, volumes: frozenset[str], see
     found += _port_faults(container.get("ports") or [], f"{path}.ports")
     found += env_validation.faults(container.get("env") or [], f"{path}.env")
     found += env_validation.from_faults(container.get("envFrom") or [], f"{path}.envFrom")
-    found += volume_validation.mount_faults(container.get("volumeMounts") or [], f"{path}.volumeMounts", volumes)
+    found += volume_validation.mount_faults(container, f"{path}.volumeMounts", volumes)
     found += _choice_faults(container, "imagePullPolicy", path, _PULL_POLICIES)
     return found + resource_validation.faults(container.get("resources") or {}, f"{path}.resources")
 

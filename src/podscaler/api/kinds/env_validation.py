@@ -8,34 +8,14 @@ Source: upstream's messages; the API reference of core/v1.
 import re
 
 from podscaler.api import names
-from podscaler.api.field import FieldError, invalid, not_supported, required
-from podscaler.api.kinds import config_key
+from podscaler.api.field import FieldError, invalid, required
+from podscaler.api.kinds import config_key, downward_validation, volume_paths
 from podscaler.api.resources import Object
 
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _ONE_OF = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 _NAME = re.compile(r"[ -<>-~]+")
 _NAME_FAULT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_FIELDS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_RESOURCES = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-)
 
 
 def faults(variables: list[Object], path: str) -> list[FieldError]:
@@ -87,11 +67,11 @@ def _source_faults(source: Object, value: str, path: str) -> list[FieldError]:
 
 def _detail(kind: str, source: Object, path: str) -> list[FieldError]:
     if kind == "fieldRef":
-        return _field_faults(source, path)
+        return downward_validation.field_faults(source, path, downward_validation.VARIABLE_FIELDS)
     if kind == "resourceFieldRef":
-        return _resource_faults(source, path)
+        return downward_validation.resource_faults(source, path)
     if kind == "fileKeyRef":
-        return [required(f"{path}.{name}") for name in ("key", "volumeName", "path") if not source.get(name)]
+        return _file_key_faults(source, path)
     found = [] if source.get("name") else [required(f"{path}.name")]
     key = source.get("key", "")
     return found + (
@@ -99,25 +79,12 @@ def _detail(kind: str, source: Object, path: str) -> list[FieldError]:
     )
 
 
-def _field_faults(source: Object, path: str) -> list[FieldError]:
-    field = source.get("fieldPath", "")
-    if not source.get("apiVersion"):
-        return [required(f"{path}.apiVersion")]
-    if not field:
-        return [required(f"{path}.fieldPath")]
-    if field in _FIELDS:
-        return []
-    if match := _SUBSCRIPT.fullmatch(field):
-        return [invalid(path, match[2], text) for text in names.label_key_faults(match[2].lower())]
-    if field.startswith("status."):
-        return [not_supported(f"{path}.fieldPath", field, _FIELDS)]
-    text = f"error converting fieldPath: field label not supported: {field}"
-    return [invalid(f"{path}.fieldPath", field, text)]
-
-
-def _resource_faults(source: Object, path: str) -> list[FieldError]:
-    resource = source.get("resource", "")
-    if not resource:
-        return [required(f"{path}.resource")]
-    known = resource in _RESOURCES or resource.startswith(("limits.hugepages-", "requests.hugepages-"))
-    return [] if known else [not_supported(f"{path}.resource", resource, _RESOURCES)]
+def _file_key_faults(source: Object, path: str) -> list[FieldError]:
+    key, volume, where = (source.get(name, "") for name in ("key", "volumeName", "path"))
+    found = [] if key else [required(f"{path}.key")]
+    if key and not _NAME.fullmatch(key):
+        found.append(invalid(f"{path}.key", key, _NAME_FAULT))
+    found += [] if volume else [required(f"{path}.volumeName")]
+    if volume:
+        found += [invalid(f"{path}.volumeName", volume, text) for text in names.dns_label_faults(volume)]
+    return found + (volume_paths.backstep_faults(where, f"{path}.path") if where else [required(f"{path}.path")])

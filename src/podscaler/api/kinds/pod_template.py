@@ -17,5 +17,6 @@ def faults(template: Object, path: str, *, old: Object | None = None) -> list[Fi
     found += metadata.annotation_faults(meta.get("annotations") or {}, f"{path}.annotations")
     spec = template.get("spec") or {}
     if old is None or spec != old.get("spec"):
-        found += pod_validation.spec_faults(spec, f"{path}.spec", is_template=True)
+        stored = None if old is None else old.get("spec")
+        found += pod_validation.spec_faults(spec, f"{path}.spec", is_template=True, old=stored)
     return found

@@ -19,7 +19,7 @@ _CHANGEABLE = ("activeDeadlineSeconds", "tolerations")
 
 def faults(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with the new version of a stored Pod."""
-    found = pod_validation.faults(new)
+    found = pod_validation.faults(new, old=old)
     if len(new["spec"].get("containers") or []) != len(old["spec"].get("containers") or []):
         return [*found, forbidden("spec.containers", "pod updates may not add or remove containers")]
     if semantics.same(_fixed_part(new["spec"]), _fixed_part(old["spec"])):

@@ -27,9 +27,10 @@ _SYSTEMS = ("linux", "windows")
 _INT32_MAX = 2**31 - 1
 
 
-def faults(pod: Object) -> list[FieldError]:
-    """What is wrong with a Pod, its metadata aside."""
-    return spec_faults(pod.get("spec") or {}, "spec", is_template=False)
+def faults(pod: Object, *, old: Object | None = None) -> list[FieldError]:
+    """What is wrong with a Pod, its metadata aside; `old` is the stored one."""
+    stored = None if old is None else old.get("spec")
+    return spec_faults(pod.get("spec") or {}, "spec", is_template=False, old=stored)
 
 
 def new_faults(pod: Object) -> list[FieldError]:
@@ -50,10 +51,11 @@ def status_faults(new: Object, old: Object | None) -> list[FieldError]:
     return [invalid(path, ip, addresses.FAULT) for path, ip in shown if addresses.find(ip) is None]
 
 
-def spec_faults(spec: Object, path: str, *, is_template: bool) -> list[FieldError]:
-    """What is wrong with the pod spec at `path`."""
+def spec_faults(spec: Object, path: str, *, is_template: bool, old: Object | None = None) -> list[FieldError]:
+    """What is wrong with the pod spec at `path`; `old` is the stored one, whose faults upstream bears with in part."""
     volumes = volume_validation.names_of(spec)
-    found = volume_validation.faults(spec.get("volumes") or [], f"{path}.volumes")
+    stored = (old or {}).get("volumes")
+    found = volume_validation.faults(spec.get("volumes") or [], f"{path}.volumes", old=stored)
     found += container_validation.faults(spec, path, volumes)
     found += _policy_faults(spec, path)
     found += security_context_validation.pod_faults(spec, path)
@@ -69,6 +71,7 @@ def spec_faults(spec: Object, path: str, *, is_template: bool) -> list[FieldErro
     found += _deadline_faults(spec, path)
     found += _host_faults(spec, path)
     found += toleration_validation.faults(spec.get("tolerations") or [], f"{path}.tolerations")
+    found += volume_validation.file_key_faults(spec, path)
     if is_template and spec.get("ephemeralContainers"):
         found.append(forbidden(f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"))
     return found

@@ -5,12 +5,19 @@ Called by `container_validation`.
 Source: upstream's messages; the API reference of core/v1.
 """
 
+import re
+
 from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import ports
 from podscaler.api.resources import Object
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")
+_HEADER_NAME = re.compile(r"[-A-Za-z0-9]+")
+_HEADER_NAME_FAULT = (
+    "a valid HTTP header must consist of alphanumeric characters or '-' "
+    "(e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')"
+)
 _TIMES = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
@@ -54,16 +61,13 @@ def _detail(kind: str, action: Object, path: str) -> list[FieldError]:
 
 
 def _http_faults(action: Object, path: str) -> list[FieldError]:
+    """Those of an `httpGet`. Path, host and values of headers may be anything here, as upstream; nodes check them."""
     found = [] if action.get("path") else [required(f"{path}.path")]
     found += ports.target_faults(action.get("port", 0), f"{path}.port")
     scheme = action.get("scheme", "")
     if scheme not in _SCHEMES:
         found.append(not_supported(f"{path}.scheme", scheme, _SCHEMES))
-    for index, header in enumerate(action.get("httpHeaders") or []):
-        if not header.get("name"):
-            text = (
-                "a valid HTTP header must consist of alphanumeric characters or '-' "
-                "(e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')"
-            )
-            found.append(invalid(f"{path}.httpHeaders[{index}].name", header.get("name", ""), text))
+    for header in action.get("httpHeaders") or []:
+        if not _HEADER_NAME.fullmatch(header.get("name", "")):
+            found.append(invalid(f"{path}.httpHeaders", header.get("name", ""), _HEADER_NAME_FAULT))
     return found

@@ -5,16 +5,13 @@ Called by `pod_validation` and `container_validation`.
 Source: upstream's messages; the API reference of core/v1.
 """
 
-from collections.abc import Mapping
-
 from podscaler.api import names
 from podscaler.api.field import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
-from podscaler.api.kinds import config_key
+from podscaler.api.kinds import downward_validation, projected_volume_validation, volume_paths
 from podscaler.api.resources import Object
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
-_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def names_of(spec: Object) -> frozenset[str]:
@@ -22,13 +19,23 @@ def names_of(spec: Object) -> frozenset[str]:
     return frozenset(volume.get("name", "") for volume in spec.get("volumes") or [])
 
 
-def faults(volumes: list[Object], path: str) -> list[FieldError]:
-    """What is wrong with the volumes at `path`."""
+def faults(volumes: list[Object], path: str, *, old: list[Object] | None = None) -> list[FieldError]:
+    """What is wrong with the volumes at `path`.
+
+    Args:
+        volumes: those of a pod spec.
+        path: their place.
+        old: the stored ones; where a token among them has a wrong path, tokens' paths are not checked, as upstream
+            does for what was stored before it checked them.
+    """
     found = []
     seen: set[str] = set()
+    trusts_token_paths = any(
+        projected_volume_validation.has_wrong_token_path(volume.get("projected") or {}) for volume in old or []
+    )
     for index, volume in enumerate(volumes):
         place = f"{path}[{index}]"
-        found += _source_faults(volume, place)
+        found += _source_faults(volume, place, trusts_token_paths=trusts_token_paths)
         name = volume.get("name", "")
         if not name:
             found.append(required(f"{place}.name"))
@@ -40,73 +47,59 @@ def faults(volumes: list[Object], path: str) -> list[FieldError]:
     return found
 
 
-def _source_faults(volume: Object, path: str) -> list[FieldError]:
+def _source_faults(volume: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
     order = ("emptyDir", "hostPath")
     given = [name for name in volume if name != "name" and volume[name] is not None]
     sources = sorted(given, key=lambda name: order.index(name) if name in order else len(order))
     if not sources:
         return [required(path, "must specify a volume type")]
-    found = _known_faults(sources[0], volume[sources[0]], f"{path}.{sources[0]}")
+    kind, place = sources[0], f"{path}.{sources[0]}"
+    found = _known_faults(kind, volume[kind], place)
+    if kind == "projected":
+        found += projected_volume_validation.faults(volume[kind], place, trusts_token_paths=trusts_token_paths)
     more = [forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
     return found + more
 
 
 def _known_faults(kind: str, source: Object, path: str) -> list[FieldError]:
-    if kind == "configMap":
-        found = [] if source.get("name") else [required(f"{path}.name")]
-        return found + _mode_faults(source, path) + _item_faults(source.get("items") or [], f"{path}.items")
-    if kind == "secret":
-        found = [] if source.get("secretName") else [required(f"{path}.secretName")]
-        return found + _mode_faults(source, path) + _item_faults(source.get("items") or [], f"{path}.items")
+    if kind in ("configMap", "secret"):
+        name = "name" if kind == "configMap" else "secretName"
+        found = [] if source.get(name) else [required(f"{path}.{name}")]
+        found += _mode_faults(source, path)
+        for index, item in enumerate(source.get("items") or []):
+            found += volume_paths.key_faults(item, f"{path}.items[{index}]")
+        return found
+    if kind == "downwardAPI":
+        found = _mode_faults(source, path)
+        for item in source.get("items") or []:
+            found += downward_validation.file_faults(item, path)
+        return found
     if kind == "hostPath":
         return _host_path_faults(source, path)
     if kind == "persistentVolumeClaim":
         return [] if source.get("claimName") else [required(f"{path}.claimName")]
-    return _mode_faults(source, path) if kind in ("downwardAPI", "projected") else []
+    return _mode_faults(source, path) if kind == "projected" else []
 
 
 def _host_path_faults(source: Object, path: str) -> list[FieldError]:
     where, kind = source.get("path", ""), source.get("type", "")
     if not where:
         return [required(f"{path}.path")]
-    found = [invalid(f"{path}.path", where, "must not contain '..'")] if ".." in where.split("/") else []
+    found = volume_paths.backstep_faults(where, f"{path}.path")
     if kind not in _HOST_PATH_TYPES:
         found.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
     return found
 
 
 def _mode_faults(source: Object, path: str) -> list[FieldError]:
-    mode = source.get("defaultMode")
-    return [] if mode is None or 0 <= mode <= 0o777 else [invalid(f"{path}.defaultMode", mode, _MODE)]
+    return volume_paths.mode_faults(source.get("defaultMode"), f"{path}.defaultMode")
 
 
-def _item_faults(items: list[Object], path: str) -> list[FieldError]:
-    found = []
-    for index, item in enumerate(items):
-        place, key, where = f"{path}[{index}]", item.get("key", ""), item.get("path", "")
-        if not key:
-            found.append(required(f"{place}.key"))
-        else:
-            found += [invalid(f"{place}.key", key, text) for text in config_key.faults(key)]
-        found += relative_faults(where, f"{place}.path") if where else [required(f"{place}.path")]
-        mode = item.get("mode")
-        if mode is not None and not 0 <= mode <= 0o777:
-            found.append(invalid(f"{place}.mode", mode, _MODE))
-    return found
-
-
-def relative_faults(where: str, path: str) -> list[FieldError]:
-    """What is wrong with a path inside a volume: absolute, or leading out of it."""
-    if where.startswith("/"):
-        return [invalid(path, where, "must be a relative path")]
-    return [invalid(path, where, "must not contain '..'")] if ".." in where.split("/") else []
-
-
-def mount_faults(mounts: list[Object], path: str, volumes: frozenset[str]) -> list[FieldError]:
-    """What is wrong with the mounts of a container, at `path`."""
+def mount_faults(container: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
+    """What is wrong with the mounts of a container, whose `volumeMounts` are at `path`."""
     found = []
     seen: set[str] = set()
-    for index, mount in enumerate(mounts):
+    for index, mount in enumerate(container.get("volumeMounts") or []):
         place, where = f"{path}[{index}]", mount.get("mountPath", "")
         found += _mounted_name_faults(mount.get("name", ""), f"{place}.name", volumes)
         if not where:
@@ -114,7 +107,8 @@ def mount_faults(mounts: list[Object], path: str, volumes: frozenset[str]) -> li
         if where in seen:
             found.append(invalid(f"{place}.mountPath", where, "must be unique"))
         seen.add(where)
-        found += _mount_detail_faults(mount, place)
+        found += _sub_path_faults(mount, path, place)
+        found += _propagation_faults(mount.get("mountPropagation"), f"{path}.mountPropagation", container)
     return found
 
 
@@ -124,16 +118,42 @@ def _mounted_name_faults(name: str, path: str, volumes: frozenset[str]) -> list[
     return [] if name in volumes else [not_found(path, name)]
 
 
-def _mount_detail_faults(mount: Mapping[str, str], path: str) -> list[FieldError]:
+def _sub_path_faults(mount: Object, path: str, place: str) -> list[FieldError]:
+    """Those of `place`, one of the mounts at `path`; what upstream says of its paths has no index."""
+    part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
+    found = volume_paths.relative_faults(part, f"{path}.subPath")
+    if part and expression:
+        found.append(invalid(f"{place}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"))
+    return found + volume_paths.relative_faults(expression, f"{path}.subPathExpr")
+
+
+def _propagation_faults(propagation: str | None, path: str, container: Object) -> list[FieldError]:
+    if propagation is None:
+        return []
+    if propagation not in _PROPAGATIONS:
+        return [not_supported(path, propagation, _PROPAGATIONS)]
+    if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        return [forbidden(path, "Bidirectional mount propagation is available only to privileged containers")]
+    return []
+
+
+def file_key_faults(spec: Object, path: str) -> list[FieldError]:
+    """What is wrong with the volumes that `fileKeyRef` of variables name, in the pod spec at `path`."""
+    sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
     found = []
-    if mount.get("subPath") and mount.get("subPathExpr"):
-        found.append(
-            invalid(f"{path}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
-        )
-    for name in ("subPath", "subPathExpr"):
-        if mount.get(name):
-            found += relative_faults(mount[name], f"{path}.{name}")
-    propagation = mount.get("mountPropagation")
-    if propagation is not None and propagation not in _PROPAGATIONS:
-        found.append(not_supported(f"{path}.mountPropagation", propagation, _PROPAGATIONS))
+    for group in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(group) or []):
+            for at, variable in enumerate(container.get("env") or []):
+                reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
+                if reference is not None:
+                    place = f"{path}.{group}[{index}].env[{at}].valueFrom.fileKeyRef.volumeName"
+                    found += _env_volume_faults(reference.get("volumeName", ""), sources, place)
     return found
+
+
+def _env_volume_faults(name: str, sources: dict[str, Object], path: str) -> list[FieldError]:
+    if name not in sources:
+        return [not_found(path, name)]
+    if sources[name].get("emptyDir") is None:
+        return [invalid(path, name, "referenced volume must be of type emptyDir")]
+    return []

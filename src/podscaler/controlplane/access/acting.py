@@ -1,11 +1,42 @@
-"""For whom the current task writes: None where the control plane writes for itself.
+"""For whom the current task writes: the user of a request, or the control plane itself as `users.SYSTEM`.
 
-`server.dispatch` sets it for each request once the user is known; `escalation`, which is called deep inside of a write,
-asks. It is a context variable because what lies between (objects, writer, store) serves many that act for nobody.
+`server.doors` sets it for each request once the user is known, `local.LocalRegistry` for each write of a controller or
+of the node; `escalation`, which is called deep inside of a write, asks. It is a context variable because what lies
+between (objects, writer, store) serves many. Nobody acts by default: a write without an author is refused.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from podscaler.controlplane.access.users import User
+from podscaler.errors import StatusError
 
-USER: ContextVar[User | None] = ContextVar("podscaler-acting-user", default=None)
+_USER: ContextVar[User] = ContextVar("podscaler-acting-user")
+
+
+def begin(user: User) -> None:
+    """From now on this task acts for `user`."""
+    _USER.set(user)
+
+
+@contextmanager
+def as_user(user: User) -> Iterator[None]:
+    """Within the block, this task acts for `user`."""
+    before = _USER.set(user)
+    try:
+        yield
+    finally:
+        _USER.reset(before)
+
+
+def current() -> User:
+    """For whom this task acts.
+
+    Raises:
+        StatusError: 403 where nobody said so.
+    """
+    user = _USER.get(None)
+    if user is None:
+        raise StatusError("forbidden: the author of this write is not known", code=403, reason="Forbidden", details={})
+    return user

@@ -1,7 +1,7 @@
 """Nobody gives more than they have: the check before a role or binding is written.
 
 `guard` puts it in front of the four kinds' writes. Whoever may do everything, whoever has the verb `escalate` on the
-role (`bind` on the role that a binding gives), and the control plane itself pass.
+role (`bind` on the role that a binding gives) pass, and so does the control plane itself, which is of system:masters.
 
 Source: upstream's policy-based storage of RBAC objects and its messages.
 """
@@ -72,9 +72,9 @@ def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Obj
 
 
 def _limited() -> User | None:
-    """For whom to check, None where nobody is or the user may do everything."""
-    user = acting.USER.get()
-    return None if user is None or users.MASTERS in user.groups else user
+    """For whom to check, None where that may do everything. Raises StatusError 403 where it is not known."""
+    user = acting.current()
+    return None if users.MASTERS in user.groups else user
 
 
 def _excess(authorizer: Authorizer, user: User, namespace: str, wanted: tuple[Rule, ...]) -> str:

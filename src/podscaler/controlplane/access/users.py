@@ -41,6 +41,8 @@ class User:
 
 
 ADMIN = User("admin", (MASTERS,))
+SYSTEM = User("system:apiserver", (MASTERS,))
+"""As whom controllers and node write that run in the same process; upstream's API server calls itself so."""
 ANONYMOUS = User(ANONYMOUS_NAME, (UNAUTHENTICATED,))
 
 

@@ -64,16 +64,17 @@ class Connections:
         Args:
             remote: how the server is verified.
             address: where it is.
-            path: path and query, escaped.
+            path: path and query, escaped; the path begins with one slash, so that no part of it names a host.
             headers: all that are sent, but those of the connection.
 
         Raises:
+            ValueError: the path does not begin with exactly one slash.
             UnusableBundle: there is nothing to verify the server with.
             aiohttp.ClientError: it cannot be reached, is another one, or does not speak HTTP.
             TimeoutError: it does not take the connection.
         """
+        url = _url(address, path)
         session = await self._session(remote)
-        url = URL.build(scheme="https", host=address[0], port=address[1]).join(URL(path, encoded=True))
         further: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies else {}
         return await session.request(
             method, url, headers=headers, data=body, allow_redirects=False, skip_auto_headers=_OWN_HEADERS, **further
@@ -96,6 +97,14 @@ class Connections:
             found = self._sessions.get(_trust(remote)) or _session(context)  # another request may have been quicker
             self._sessions[_trust(remote)] = found
         return found
+
+
+def _url(address: Address, target: str) -> URL:
+    """The URL of an escaped path and query at `address`, made of its parts. Raises ValueError as `send`."""
+    path, _, query = target.partition("?")
+    if not path.startswith("/") or path.startswith("//"):
+        raise ValueError(f"the path must begin with one slash: {path!r}")
+    return URL.build(scheme="https", host=address[0], port=address[1], path=path, query_string=query, encoded=True)
 
 
 def _trust(remote: Remote) -> _Trust:

@@ -142,7 +142,10 @@ class RemoteDocuments:
         except (NoDocument, msgspec.MsgspecError):
             return ""
         found = paths.get(remote.path.removeprefix("/"))
-        return found.server_relative_url if found is not None else ""
+        url = found.server_relative_url if found is not None else ""
+        return (
+            url if url.partition("?")[0] == f"/openapi/v3{remote.path}" else ""
+        )  # clients follow it with their rights
 
     async def _read(self, remote: Remote, path: str, user: User, accept: str) -> bytes:
         address = reaching.addresses(self._registry, remote.namespace, remote.service, remote.port)[0]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from podscaler import supervision
+from podscaler import http_server, supervision
 from podscaler.api.resources import Resource
 from podscaler.clock import Clock
 from podscaler.controlplane.access import escalation, policy_index
@@ -32,7 +32,6 @@ from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.server import (
     answers,
     deadlines,
-    faulty_requests,
     growing,
     negotiation,
     refusals,
@@ -60,8 +59,6 @@ from podscaler.controlplane.server.token_requests import TOKEN_REQUEST
 from podscaler.errors import StatusError, UsageError
 
 GZIP_MIN_BYTES = 128 * 1024
-LINE_MAX_BYTES = 64 * 1024
-KEEPALIVE_S = 120.0
 STOP_TIMEOUT_S = 5.0
 BACKLOG = 1024
 PORT_MAX = 65_535
@@ -189,19 +186,9 @@ class ApiServer:
         if self._has_custom_kinds:
             self._custom_kinds.load()
         listener = _listener(host, port)
-        server = faulty_requests.Server(
-            self._respond,
-            handler_cancellation=True,
-            auto_decompress=False,  # upstream takes no compressed bodies either: what they hold is no JSON
-            keepalive_timeout=KEEPALIVE_S,
-            max_line_size=LINE_MAX_BYTES,
-            max_field_size=LINE_MAX_BYTES,
-            access_log=None,
-            logger=faulty_requests.LOGGER,
-        )
-        self._runner = web.ServerRunner(server, shutdown_timeout=STOP_TIMEOUT_S)
+        self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
-        await web.SockSite(self._runner, listener, ssl_context=self._tls, backlog=BACKLOG).start()
+        await http_server.Site(self._runner, listener, self._tls, backlog=BACKLOG).start()
         if self._has_custom_kinds:
             work = supervision.keep_running(CustomKinds.name, self._custom_kinds.run, self._clock)
             self._background = asyncio.create_task(work, name=CustomKinds.name)

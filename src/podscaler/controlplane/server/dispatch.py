@@ -145,6 +145,8 @@ class Dispatcher:
         request = exchange.request
         exchange.wanted = Attributes(request.method.lower(), path=path)
         acting = self._admit(exchange, user, exchange.wanted)
+        if path.startswith("//"):
+            return answers.NOT_FOUND_PAGE
         root = paths.group_version(path)
         if root is not None and (remote := self._plane.remote_of(*root)) is not None:
             return await self._hand_on(Forwarded(request, path, query, acting, exchange.wanted), remote)

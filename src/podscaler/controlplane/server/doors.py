@@ -64,5 +64,5 @@ class Doors:
         decision = self.authorizer.authorize(user, wanted)
         if wanted.verb == "get" and f"{wanted.resource}/{wanted.subresource}" in _CONNECTED:
             self.authorizer.authorize(user, replace(wanted, verb="create"))  # by WebSocket as by POST
-        acting.USER.set(user)
+        acting.begin(user)
         return decision.reason

@@ -206,12 +206,12 @@ async def _apply(plane: Plane, call: Call) -> Answer:
 
 def _check_new(plane: Plane, call: Call, obj: Object) -> None:
     """Refuse to create for who may only patch (403), and what says that it is a certain object that exists (409)."""
-    path, user = call.path, acting.USER.get()
-    if plane.authorizer is not None and user is not None:
+    path = call.path
+    if plane.authorizer is not None:
         wanted = Attributes(
             "create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name
         )
-        plane.authorizer.authorize(user, wanted)
+        plane.authorizer.authorize(acting.current(), wanted)
     uid = obj["metadata"].get("uid", "")
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"

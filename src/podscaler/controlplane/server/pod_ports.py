@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import WSMsgType, web
 
+from podscaler.api import numbers, quoting
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.server import channels, pod_targets, port_relay, spdy_ports, websockets
@@ -21,7 +22,6 @@ from podscaler.controlplane.server.channels import Framing
 from podscaler.controlplane.server.open_sessions import Activity
 from podscaler.controlplane.server.queries import Query
 
-PORT_MAX = 65_535
 PORTS_MAX = 100
 INPUT_MESSAGES_MAX = 4
 """Of each connection; a client that sends more to one that does not read waits, with all its connections."""
@@ -74,16 +74,16 @@ def _ports(query: Query) -> list[int]:
     texts = [part for text in query.texts("ports") for part in text.split(",")]
     if not texts:
         raise ValueError('query parameter "port" is required')
-    return [_port(text) for text in texts[:PORTS_MAX]]
+    return [_parse_port(text) for text in texts[:PORTS_MAX]]
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
+    """The port that a client writes. Raises ValueError in the kubelet's words."""
     try:
-        number = int(text)
-    except ValueError:
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise ValueError(f'unable to parse "{text}" as a port: {why}') from None
-    if not 0 < number <= PORT_MAX:
+        number = numbers.parse_uint(text, 16)
+    except ValueError as error:
+        raise ValueError(f"unable to parse {quoting.quoted(text)} as a port: {error}") from None
+    if not number:
         raise ValueError(f'port "{text}" must be > 0')
     return number
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from aiohttp import WSMsgType, web
 
+from podscaler.api import numbers
 from podscaler.clock import Clock
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Object
@@ -26,7 +27,6 @@ from podscaler.controlplane.spdy.violations import Violation
 
 PROTOCOL: Final = "SPDY/3.1+portforward.k8s.io"
 PAIR_WITHIN_S: Final = 30.0
-PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Tunnel:
 
     def _begin(self, stream: Stream) -> None:
         """A stream is there: begin, once its partner is."""
-        kind, port = stream.headers.get("streamtype"), _port(stream.headers.get("port", ""))
+        kind, port = stream.headers.get("streamtype"), _find_port(stream.headers.get("port", ""))
         if kind not in ("data", "error") or port is None:
             self._start(stream.reset(PROTOCOL_ERROR))
             return
@@ -137,5 +137,8 @@ class Tunnel:
             await error.end()
 
 
-def _port(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= PORT_MAX else None
+def _find_port(text: str) -> int | None:
+    try:
+        return numbers.parse_uint(text, 16) or None
+    except ValueError:
+        return None

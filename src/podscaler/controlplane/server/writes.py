@@ -68,10 +68,10 @@ def _creates(plane: Plane, call: Call) -> bool:
 
 async def _create_at(plane: Plane, call: Call, wanted: Object, options: WriteOptions) -> Answer:
     """Create the object for who may create, too. Raises as `create`."""
-    path, user = call.path, acting.USER.get()
-    if plane.authorizer is not None and user is not None:
+    path = call.path
+    if plane.authorizer is not None:
         asked = Attributes("create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name)
-        plane.authorizer.authorize(user, asked)
+        plane.authorizer.authorize(acting.current(), asked)
     author = authors.of(call, options)
     entry = await plane.objects.create(call.key, wanted, dry_run=options.dry_run, author=author)
     call.warn(entry, None)

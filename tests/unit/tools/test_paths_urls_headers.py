@@ -1,0 +1,184 @@
+"""Every place where the control plane builds a path, a URL or a header of what others wrote, and what checks it.
+
+Objects, requests and answers of other servers are untrusted: a `..`, a `//host` or a line break in one of their fields
+must not lead anywhere. `CHECKED` names each function that joins such texts, with what keeps it safe; the tests look for
+places in the sources of `PACKAGES`, so that a new one must be thought about, and entered here.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[3] / "src" / "podscaler" / "controlplane"
+PACKAGES = ("access", "aggregation", "dns", "runtime", "server", "services", "spdy")
+
+_OURS = "made of nothing that a client wrote"
+_UID = "uids are made by the server (writing), names of containers and volumes are DNS labels (pod_validation)"
+_PROCESS = "numbers of processes, from the kernel"
+
+CHECKED = {
+    "aggregation/availability.py:Availability._ask_one": "Service addresses; groups and versions are DNS names",
+    "aggregation/connections.py:_url": "built of parts; a path that begins with two slashes is refused",
+    "aggregation/identity.py:_kept": "headers as aiohttp read them, without line breaks",
+    "aggregation/identity.py:headers_of": "keys are escaped; aiohttp refuses values with line breaks",
+    "aggregation/identity.py:passed_back": "headers as aiohttp read them, without line breaks",
+    "aggregation/identity.py:passed_on": "headers as aiohttp read them; names, tokens and impersonation are left out",
+    "aggregation/remote_documents.py:RemoteDocuments._read": "constants of discovery and OpenAPI",
+    "runtime/addresses.py:_claim_file": _OURS,
+    "runtime/capabilities.py:_mount_fault": _OURS,
+    "runtime/cgroups.py:Cgroups.make": "ids of containers are made here (container_run); the other names are constants",
+    "runtime/cgroups.py:Cgroups.remove": "ids of containers are made here (container_run)",
+    "runtime/cgroups.py:find": "/proc/self/cgroup, from the kernel",
+    "runtime/handlers.py:_http_get": "names of headers: probe_validation; the rest: what sends the request",
+    "runtime/handlers.py:_status_after_redirects": "another host than the probed one is not followed",
+    "runtime/handlers.py:_request": "names of headers: probe_validation",
+    "runtime/identity.py:_environment": _PROCESS,
+    "runtime/identity.py:start_mark": _PROCESS,
+    "runtime/image_programs.py:make": _OURS,
+    "runtime/images.py:_program": _OURS,
+    "runtime/launcher.py:Tree._make": "parts of mount paths, below a root of the container's own",
+    "runtime/launcher.py:Tree._mirror": "names of existing files of the machine's root",
+    "runtime/launcher.py:carry_out": _OURS,
+    "runtime/log_reader.py:LogCursor.__init__": _OURS,
+    "runtime/log_reader.py:LogCursor._has_rotated": _OURS,
+    "runtime/name_mounts.py:_written": _OURS,
+    "runtime/node.py:_first_line": _OURS,
+    "runtime/node.py:info": _OURS,
+    "runtime/paths.py:Paths.log": _UID,
+    "runtime/paths.py:Paths.logs": _UID,
+    "runtime/paths.py:Paths.names": _UID,
+    "runtime/paths.py:Paths.pod": _UID,
+    "runtime/paths.py:Paths.scratch": _UID,
+    "runtime/paths.py:Paths.volume": _UID,
+    "runtime/paths.py:Paths.work": _UID,
+    "runtime/process_records.py:remove": "ids of containers are made here (container_run)",
+    "runtime/process_records.py:write": "ids of containers are made here (container_run)",
+    "runtime/programs/wget.py:main": "the container's own command line, in its own process",
+    "runtime/service_variables.py:_of_service": "addresses and ports of Services, for the environment of containers",
+    "runtime/token_renewal.py:_renew": "projected_volume_validation: relative, without `..`",
+    "runtime/volumes.py:_sub_path": "volume_files.safe_path",
+    "runtime/volumes.py:_write": "volume_files.safe_path",
+    "server/answers.py:add_warnings": "warning_headers: no line breaks, quoted",
+    "server/forwarding.py:_headers": "texts of the request, which aiohttp reads without line breaks; an escaped target",
+    "server/issuer_pages.py:_configuration": "the request's own Host, in a document for its sender",
+    "server/answers.py:refusal": "numbers and constants of refusals",
+    "server/openapi_pages.py:_of": "a checksum",
+    "server/pages.py:_tagged": "a checksum",
+}
+"""`module:function` below controlplane -> what keeps foreign texts in it from leading elsewhere."""
+
+
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class _Places(ast.NodeVisitor):
+    """Collects the functions of a module that build a path, a URL or a header of something variable."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+        self._within: list[str] = []
+
+    def generic_visit(self, node: ast.AST) -> None:
+        is_named = isinstance(node, _NAMED)
+        if is_named:
+            self._within.append(node.name)
+        if self._within and (_is_path(node) or _is_url(node) or _is_header(node)):
+            self.found.add(".".join(self._within))
+        super().generic_visit(node)
+        if is_named:
+            self._within.pop()
+
+
+def _is_variable(node: ast.AST) -> bool:
+    """Whether it is neither a literal nor a constant of a module, such as a unit that something is divided by."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        return not ast.unparse(node).rpartition(".")[2].isupper()
+    return not isinstance(node, ast.Constant)
+
+
+def _is_path(node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp(op=ast.Div(), right=right):
+            return _is_variable(right)
+        case ast.Call(func=called, args=arguments):
+            name = ast.unparse(called)
+            makes = name in ("Path", "PurePath", "PurePosixPath", "os.path.join") or name.endswith(".joinpath")
+            return makes and any(_is_variable(each) for each in arguments)
+    return False
+
+
+def _is_url(node: ast.AST) -> bool:
+    match node:
+        case ast.JoinedStr(values=parts):
+            return any(isinstance(part, ast.Constant) and "://" in str(part.value) for part in parts)
+        case ast.Call(func=called):
+            return ast.unparse(called).rpartition(".")[2] in ("urljoin", "urlunsplit") or ast.unparse(called) in (
+                "URL",
+                "URL.build",
+            )
+    return False
+
+
+def _is_header(node: ast.AST) -> bool:
+    """Text with a line break as HTTP has it, an entry or a display of headers, or a function that returns them."""
+    match node:
+        case ast.FunctionDef(returns=ast.Subscript(value=ast.Name(id="CIMultiDict"))):
+            return True
+        case ast.JoinedStr(values=parts):
+            return any(isinstance(part, ast.Constant) and "\r\n" in str(part.value) for part in parts)
+        case ast.Assign(targets=[ast.Subscript(value=holder)], value=value):
+            return _is_headers(holder) and _is_variable(value)
+        case ast.Call(func=ast.Attribute(value=holder, attr="add" | "extend" | "update" | "setdefault")):
+            return _is_headers(holder) and any(_is_variable(each) for each in node.args)
+        case ast.keyword(arg="headers", value=ast.Dict(values=values)):
+            return any(_is_variable(each) for each in values)
+    return False
+
+
+def _is_headers(node: ast.AST) -> bool:
+    return ast.unparse(node).rpartition(".")[2].lower() == "headers"
+
+
+def _places_in(module: Path) -> Iterator[str]:
+    places = _Places()
+    places.visit(ast.parse(module.read_text(encoding="utf-8")))
+    yield from (f"{module.relative_to(SOURCES).as_posix()}:{function}" for function in places.found)
+
+
+def test_every_place_has_its_check() -> None:
+    """Whoever builds a path, a URL or a header anew says in CHECKED what keeps it safe; whoever stops removes it."""
+    found = {place for package in PACKAGES for path in (SOURCES / package).rglob("*.py") for place in _places_in(path)}
+    assert {"unchecked": found - CHECKED.keys(), "gone": CHECKED.keys() - found} == {"unchecked": set(), "gone": set()}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "folder / name",
+        "folder / spec['path']",
+        "Path(folder, name)",
+        "os.path.join(folder, name)",
+        "folder.joinpath(name)",
+        "f'https://{host}/'",
+        "URL.build(host=host)",
+        "urljoin(base, location)",
+        "f'{name}: {value}\\r\\n'",
+        "request.headers.add('A', value)",
+        "send(headers={'A': value})",
+    ],
+)
+def test_what_counts_as_a_place(source: str) -> None:
+    """The forms in which such texts are joined are found."""
+    places = _Places()
+    places.visit(ast.parse(f"def f():\n    {source}\n"))
+    assert places.found == {"f"}
+
+
+@pytest.mark.parametrize("source", ["delay_ns / NANOSECONDS", "folder / 'name'", "Path('/x')", "f'{a}: {b}'", "a / 2"])
+def test_what_does_not_count(source: str) -> None:
+    """Divisions by units, and what is constant, are no places."""
+    places = _Places()
+    places.visit(ast.parse(f"def f():\n    {source}\n"))
+    assert places.found == set()
