@@ -185,16 +185,16 @@ DECISION_OPTIONS = tuple(
 
 def controller_options(command: F) -> F:
     """`command` with the controller's flags; give what they set to `parse_settings`."""
-    return _with_options(command, OPTIONS)
+    return _with_options(command, shown=OPTIONS)
 
 
 def decision_options(command: F) -> F:
-    """`command` with the flags that change decisions; give what they set to `parse_settings`."""
-    return _with_options(command, DECISION_OPTIONS)
+    """As `controller_options`, but its help shows only the flags that change decisions."""
+    return _with_options(command, shown=DECISION_OPTIONS)
 
 
-def _with_options(command: F, options: Sequence[Option]) -> F:
-    for each in reversed(options):
+def _with_options(command: F, *, shown: Sequence[Option]) -> F:
+    for each in reversed(OPTIONS):
         option = click.option(
             f"--{each.name}",
             type=each.kind,
@@ -203,25 +203,18 @@ def _with_options(command: F, options: Sequence[Option]) -> F:
             multiple=each.is_list,
             is_flag=each.is_switch,
             help=each.text,
+            hidden=each not in shown,
         )
         command = option(command)
     return command
 
 
-def _default(option: Option) -> Any:
-    if option.is_list:
-        return ()
-    return None if option.default is None else option.kind.convert(option.default, None, None)
-
-
 def parse_settings(options: Mapping[str, Any]) -> Settings:
     """The settings that the values of `controller_options` mean (by click's names; others are not looked at).
 
-    Options that a command does not have count with their defaults.
-
     Raises UsageError for values that no controller can work with.
     """
-    value = {each.name: options.get(each.name.replace("-", "_"), _default(each)) for each in OPTIONS}
+    value = {each.name: options[each.name.replace("-", "_")] for each in OPTIONS}
     if value[CONCURRENT] < 1:
         raise UsageError(f"{CONCURRENT} must be greater than 0, but got {value[CONCURRENT]}")
     period_ns = value[SYNC_PERIOD]

@@ -6,9 +6,10 @@ Invariants: every look-up is by index, so that rules stay linear in the objects.
 `Material.cluster` is None for files alone, and rules that need it say nothing.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from podscaler.api.resources import Object
 from podscaler.lint import pod_autoscalers
@@ -151,6 +152,7 @@ class Material:
         return self._by_place.get((group, kind.lower(), namespace), ())
 
     def _autoscaler(self, item: Item) -> Autoscaler:
+        item = _without_refused(item)
         reference = item.spec.get("scaleTargetRef") or {}
         key = Key(
             group_of(reference.get("apiVersion", "")),
@@ -166,6 +168,24 @@ def _metrics(written: Iterable[Object]) -> Iterable[Metric]:
         name = _SOURCES.get(metric.get("type", ""), "")
         if metric.get(name):  # a cluster may serve types that are newer than this
             yield Metric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
+
+
+_PART = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
+
+
+def _without_refused(item: Item) -> Item:
+    """The autoscaler without the parts of its spec that the API server refuses, so that rules find what they expect."""
+    parts = [match.groups() for fault in item.faults if (match := _PART.match(fault.field))]
+    if not parts:
+        return item
+    spec = dict(item.spec)
+    refused_indexes = {int(index) for name, index in parts if name == "metrics" and index is not None}
+    written = enumerate(spec.get("metrics") or ())
+    spec["metrics"] = [{} if index in refused_indexes else each for index, each in written]
+    for name, index in parts:
+        if index is None or name != "metrics":
+            spec.pop(name, None)
+    return replace(item, obj={**item.obj, "spec": spec})
 
 
 def is_autoscaler(item: Item) -> bool:

@@ -74,3 +74,10 @@ def test_what_follows_from_a_refused_value_is_not_reported() -> None:
 def test_the_resource_that_was_probably_meant(name: str, fix: str) -> None:
     """A name close to a measured resource is corrected; any other one needs another type of metric."""
     assert [each.fix for each in found(hpa(metrics=[resource(name)])) if each.rule.id == "PSL025"] == [fix]
+
+
+def test_refused_parts_are_left_out() -> None:
+    """A policy without a type and a metric without a name are reported, and the rest is looked at all the same."""
+    policies = [{"value": 1, "periodSeconds": 15}]
+    refused = hpa(behavior={"scaleUp": {"policies": policies}}, metrics=[{"type": "Resource"}, resource("cpus")])
+    assert [each.rule.id for each in found(refused)] == ["PSL000", "PSL000", "PSL025"]
