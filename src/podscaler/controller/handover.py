@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from podscaler.api.meta import ObjectMeta
 from podscaler.controller import history_record
-from podscaler.controller.history_record import Found
+from podscaler.controller.history_record import Beat, Found
 from podscaler.kube.cache import Key
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,10 @@ def said_of(annotations: Mapping[str, str]) -> str:
 
 
 def find_history(meta: ObjectMeta, now_ns: int) -> Found | None:
-    """The history that was handed over to the object; None where there is none that makes sense."""
+    """The history that was handed over to the object; None where there is none that makes sense.
+
+    Whoever handed it over read it as it was at that moment: it is complete, as after an orderly end.
+    """
     text = (meta.annotations or {}).get(HISTORY)
     if not text:
         return None
@@ -77,4 +80,4 @@ def find_history(meta: ObjectMeta, now_ns: int) -> Found | None:
         return None
     if history_record.is_from_the_future(record, now_ns):
         return None
-    return history_record.found(record, None, now_ns)
+    return history_record.found(record, Beat(record.saved_at, ended=True), now_ns)
