@@ -1,7 +1,7 @@
 """Simulated pods by the thousand: how long until all are ready and until all are gone, what it costs, what stalls.
 
-`python -m benchmarks pods` counts with 1,000 pods; `python -m benchmarks.pods 500 1000 2000 5000` with as many as are
-named. `podscaler up` runs in a process of its own, which counts how late its event loop is.
+`python -m benchmarks pods` counts with 1,000 pods; numbers after the name (`python -m benchmarks pods 1000 5000`) with
+as many as they say. `podscaler up` runs in a process of its own, which counts how late its event loop is.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from podscaler.cli.control_plane import ControlPlane, UpSettings
+from podscaler.cli.garbage import OldGarbage
 from podscaler.clock import SystemClock
 from podscaler.controller.settings import Settings
 
@@ -53,10 +54,10 @@ class Heartbeat:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._longest_s = self._busiest_s = 0.0
+        self._write()
 
     async def run(self) -> None:
         """Until cancelled."""
-        self._write()
         while True:
             due_s, used_s = time.perf_counter() + BEAT_S, time.thread_time()
             await asyncio.sleep(BEAT_S)
@@ -79,15 +80,16 @@ async def serve(folder: Path) -> None:
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     wanted = UpSettings(folder, 0, folder / "kubeconfig", metric_resolution_s=15.0, autoscaler=Settings())
-    plane = ControlPlane(wanted, SystemClock())
+    clock = SystemClock()
+    plane = ControlPlane(wanted, clock)
     await plane.start()
+    collecting = asyncio.create_task(OldGarbage(clock).run())
     heartbeat = Heartbeat(folder / "loop")
     beat = asyncio.create_task(heartbeat.run())
-    while not (folder / "loop").exists():
-        await asyncio.sleep(BEAT_S)
     print(plane.url, flush=True)
     await ended.wait()
     beat.cancel()
+    collecting.cancel()
     await plane.stop()
 
 
@@ -108,7 +110,7 @@ class Api:
         config = json.loads(kubeconfig.read_text())
         cluster, self._token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
         self._netloc = urlsplit(cluster["server"]).netloc
-        self._context = ssl._create_unverified_context()  # noqa: S323 - the benchmark's own server on loopback
+        self._context = ssl._create_unverified_context()
         self._connection = http.client.HTTPSConnection(self._netloc, context=self._context, timeout=LIMIT_S)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = "json") -> Any:
@@ -190,7 +192,7 @@ class Plane:
     def measure(self, begin: Callable[[], object], is_done: Callable[[], bool]) -> Phase:
         """Begin something and count until it is done."""
         loop = self._folder / "loop"
-        loop.unlink(missing_ok=True)
+        loop.unlink()
         probe = Probe(self._folder / "kubeconfig")
         begun_s, cpu_s = time.perf_counter(), self._cpu_s()
         probe.start()

@@ -24,7 +24,7 @@ _UNTRACKED = frozenset({"binding", "address"})
 """What the server gives an object: nobody owns it."""
 
 WRITES_IN_A_PASS = 32
-"""How many writes of controllers and node are decided in one pass of the event loop, which serves requests meanwhile."""
+"""How many writes of controllers and node are decided in one pass of the event loop: requests get their turn, too."""
 PASSING_VIEWS = 1024
 _KEPT_VIEWS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """What controllers read as a whole again and again: decoded once for each version."""
