@@ -165,7 +165,7 @@ async def test_the_work_for_each_pod_stays_the_same(
 async def test_one_change_costs_the_same_among_many(
     opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """When one pod of many has changed, the syncs that look at all of them decode three objects: it, and what they are for."""
+    """When one pod of many has changed, the syncs that look at all of them decode three objects."""
     registry, clock = opened.registry, VirtualClock()
     syncs = [make(registry, clock).sync for make in (ReplicaSets, EndpointSlices)]
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
