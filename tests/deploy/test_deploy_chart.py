@@ -119,6 +119,7 @@ def test_permissions_follow_the_values() -> None:
         *(Grant(verb, "coordination.k8s.io", "leases") for verb in ("create", "list", "watch")),
         Grant("get", "coordination.k8s.io", "leases", "podscaler-controller"),
         Grant("update", "coordination.k8s.io", "leases", "podscaler-controller"),
+        Grant("get", "coordination.k8s.io", "leases", "kube-controller-manager"),
     }
 
 

@@ -13,6 +13,7 @@ from podscaler.cli import data_dir as data_dirs
 from podscaler.cli import ending_signals, endpoints, log_output, recording
 from podscaler.cli import settings as controller_settings
 from podscaler.cli.control_plane import ControlPlane, UpSettings
+from podscaler.cli.garbage import OldGarbage
 from podscaler.clock import NANOSECONDS, SystemClock
 from podscaler.controller import syncing
 from podscaler.errors import UsageError
@@ -140,10 +141,13 @@ async def _up(wanted: UpSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in ending_signals.wanted():
         loop.add_signal_handler(number, ended.set)
-    plane = ControlPlane(wanted, SystemClock())
+    clock = SystemClock()
+    plane = ControlPlane(wanted, clock)
     await plane.start()
+    collecting = asyncio.create_task(OldGarbage(clock).run(), name="garbage")
     try:
         click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(wanted.kubeconfig))}")
         await ended.wait()
     finally:
+        collecting.cancel()
         await plane.stop()

@@ -64,11 +64,24 @@ class Entry:
         revision: its resourceVersion as a number.
         uid, labels, owner_uids: out of its metadata.
         body: the object as JSON, see the module.
+        view: the decoded object that readers of this process share (`local.Views` keeps it), None where nobody does.
         fields: the selectable fields once somebody needed them, with the `Resource.key` whose they are: a cache that
             `selecting` fills.
     """
 
-    __slots__ = ("body", "fields", "key", "labels", "name", "namespace", "owner_uids", "resource", "revision", "uid")
+    __slots__ = (
+        "body",
+        "fields",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "owner_uids",
+        "resource",
+        "revision",
+        "uid",
+        "view",
+    )
 
     def __init__(self, resource: str, namespace: str, name: str, revision: int, body: bytes) -> None:
         head = _decode_head(body).metadata
@@ -82,6 +95,7 @@ class Entry:
         self.owner_uids = _shared_uids(tuple(each.uid for each in head.ownerReferences)) if head.ownerReferences else ()
         self.body = body
         self.fields: tuple[str, Mapping[str, str]] | None = None
+        self.view: Object | None = None
 
     def share(self, previous: "Entry") -> None:
         """Use the texts of another version of the same object: old versions then cost little more than their body."""

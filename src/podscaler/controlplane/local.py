@@ -4,6 +4,8 @@ Wired by `podscaler up`. Writes pass the same rules as over HTTP, as those of `u
 is defaulted here, since nobody decoded it.
 """
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal
 
@@ -11,15 +13,79 @@ import msgspec
 
 from podscaler.api.resources import Object, Resource
 from podscaler.controlplane.access import acting, users
+from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.controlplane.registry import Change
-from podscaler.controlplane.watching import Subscription
+from podscaler.controlplane.watching import BATCH_SIZE, Subscription
 
 CONTROLLERS = "kube-controller-manager"
 """The name under which controllers write."""
 _UNTRACKED = frozenset({"binding", "address"})
 """What the server gives an object: nobody owns it."""
+
+WRITES_IN_A_PASS = 32
+"""How many writes of controllers and node are decided in one pass of the event loop: requests get their turn, too."""
+PASSING_VIEWS = 1024
+_KEPT_VIEWS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
+"""What controllers read as a whole again and again: decoded once for each version."""
+
+
+class Views:
+    """Objects as readers of this process share them: decoded once for each version, without managedFields.
+
+    Those of current pods and slices are kept until they are superseded, of the others the latest 1,024: a change that
+    a dozen controllers watch is decoded once.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._passing: deque[Entry] = deque()
+
+    def of(self, entry: Entry) -> Object:
+        """The object, which must not be changed."""
+        if entry.view is None:
+            entry.view = entry.decode()
+            entry.view["metadata"].pop("managedFields", None)
+            if entry.resource not in _KEPT_VIEWS or not self._objects.is_current(entry):
+                self._passing.append(entry)
+                if len(self._passing) > PASSING_VIEWS:
+                    self._passing.popleft().view = None
+        return entry.view
+
+    def listed(self, entry: Entry) -> Object:
+        """The object as lists give it: shared where that is kept, else the caller's own."""
+        return self.of(entry) if entry.resource in _KEPT_VIEWS else entry.decode()
+
+
+class Turns:
+    """Lets a number of writes begin in each pass of the event loop; those beyond wait for the next, in order."""
+
+    def __init__(self, in_a_pass: int = WRITES_IN_A_PASS) -> None:
+        self._in_a_pass = in_a_pass
+        self._left = in_a_pass
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Return when it is the caller's turn: at once, where the pass has one left."""
+        if self._left == self._in_a_pass:
+            asyncio.get_running_loop().call_soon(self._renew)
+        if self._left:
+            self._left -= 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _renew(self) -> None:
+        self._left = self._in_a_pass
+        while self._waiting and self._left:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                self._left -= 1
+        if self._left < self._in_a_pass:
+            asyncio.get_running_loop().call_soon(self._renew)
 
 
 class LocalRegistry:
@@ -28,15 +94,25 @@ class LocalRegistry:
     Args:
         objects: where objects are.
         manager: who writes, as managedFields tell it.
+        views, turns: those of another registry of the same process, to share them.
     """
 
-    def __init__(self, objects: Objects, manager: str = CONTROLLERS) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        manager: str = CONTROLLERS,
+        *,
+        views: Views | None = None,
+        turns: Turns | None = None,
+    ) -> None:
         self._objects = objects
         self._manager = manager
+        self._views = views or Views(objects)
+        self._turns = turns or Turns()
 
     def acting_as(self, manager: str) -> "LocalRegistry":
         """The same objects for another writer."""
-        return LocalRegistry(self._objects, manager)
+        return LocalRegistry(self._objects, manager, views=self._views, turns=self._turns)
 
     def get(self, resource: str, namespace: str, name: str) -> Object:
         """The object. Raises StatusError 404."""
@@ -51,16 +127,17 @@ class LocalRegistry:
         """Objects of a namespace (`""`: of all) that carry all of `labels`, in key order."""
         wanted = (labels or {}).items()
         entries = self._objects.list(resource, namespace).entries
-        return [entry.decode() for entry in entries if wanted <= entry.labels.items()]
+        return [self._views.listed(entry) for entry in entries if wanted <= entry.labels.items()]
 
     def owned_by(self, resource: str, uid: str) -> Sequence[Object]:
         """Objects with an ownerReference to `uid`; of a kind that is served no longer there are none."""
         if not self._objects.knows(resource):
             return []
-        return [entry.decode() for entry in self._objects.owned_by(resource, uid)]
+        return [self._views.listed(entry) for entry in self._objects.owned_by(resource, uid)]
 
     async def create(self, resource: str, obj: Object) -> Object:
         """Create a copy of `obj`. Raises StatusError 403, 404 (namespace), 409, 422."""
+        await self._turns.take()
         new = _copied(obj)
         _default(self._objects.resource(resource), new)
         with acting.as_user(users.SYSTEM):
@@ -82,6 +159,7 @@ class LocalRegistry:
             return new
 
         namespace, name = metadata.get("namespace", ""), metadata["name"]
+        await self._turns.take()
         with acting.as_user(users.SYSTEM):
             return (await self._objects.update(resource, namespace, name, change, options=options)).decode()
 
@@ -98,6 +176,7 @@ class LocalRegistry:
             return stored
 
         options = self._options(subresource, Preconditions())
+        await self._turns.take()
         with acting.as_user(users.SYSTEM):
             return (await self._objects.update(resource, namespace, name, changed, options=options)).decode()
 
@@ -119,19 +198,23 @@ class LocalRegistry:
         options = DeleteOptions(
             grace_period_s=grace_period_s, propagation=propagation or "", preconditions=Preconditions(uid=uid or "")
         )
+        await self._turns.take()
         with acting.as_user(users.SYSTEM):
             await self._objects.delete(resource, namespace, name, options=options)
 
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
         """Changes from the moment of this call on; with `initial`, first an ADDED for each object there is."""
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
-        return _changes(self._objects.watch(resource, options=options))
+        return _changes(self._objects.watch(resource, options=options), self._views)
 
 
-async def _changes(subscription: Subscription) -> AsyncIterator[Change]:
+async def _changes(subscription: Subscription, views: Views) -> AsyncIterator[Change]:
     while True:
-        for notice in (await subscription.batch()).notices:
-            yield Change(notice.type, notice.entry.decode())
+        batch = await subscription.batch()
+        for notice in batch.notices:
+            yield Change(notice.type, views.of(notice.entry))
+        if len(batch.notices) >= BATCH_SIZE:
+            await asyncio.sleep(0)  # there may be more: others first
 
 
 def _copied(obj: Object) -> Object:

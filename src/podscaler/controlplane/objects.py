@@ -108,6 +108,10 @@ class Objects:
             raise refusals.not_found(self._resources[resource], name)
         return entry
 
+    def is_current(self, entry: Entry) -> bool:
+        """Whether no newer version of an object is committed."""
+        return self._store.table(entry.resource).find(entry.key) is entry
+
     def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Page:
         """Entries of a namespace (`""`: all) in key order. Raises StatusError 400, 410, 422, 500, 504."""
         return listing.page(self._store, selection(self._resources[resource], namespace, options), options)

@@ -2,8 +2,10 @@
 
 `Registry` is what workload controllers, garbage collector, services and node are written against; the API server's
 implementation gives them the same admission, validation, versions and watch events as HTTP gives everyone else.
-Resources are named by `Resource.key` (`pods`, `deployments.apps`). Objects are in their storage version and are the
-caller's own copies. Refusals are `podscaler.errors.StatusError`, as over HTTP (`code` 404, 409, 422, ...).
+Resources are named by `Resource.key` (`pods`, `deployments.apps`). Objects are in their storage version. What `get`,
+`find` and writes return is the caller's own copy; what `list`, `owned_by` and `watch` give may be shared with others:
+it must not be changed, and may lack metadata.managedFields. Refusals are `podscaler.errors.StatusError`, as over HTTP
+(`code` 404, 409, 422, ...).
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -279,6 +279,8 @@ class Store:
                 self.table(subject.resource).put(event.entry)
             else:
                 self.table(subject.resource).remove(subject.key)
+            if event.previous is not None:
+                event.previous.view = None
             self.log.append(event)
             if self._undurable.get((subject.resource, subject.key)) is event:
                 del self._undurable[subject.resource, subject.key]

@@ -274,6 +274,11 @@ def _check(options: ListOptions) -> None:
 
 def _notice(event: Event, selection: Selection) -> Notice | None:
     """What a watcher of `selection` is told of `event`."""
+    if not selection.namespace and not selection.is_filtered:
+        frames = {} if event.frames is None else event.frames
+        if event.entry is None:
+            return Notice("DELETED", event.departed(), frames)
+        return Notice("ADDED" if event.previous is None else "MODIFIED", event.entry, frames)
     is_in = event.entry is not None and selection.matches(event.entry)
     was_in = event.previous is not None and selection.matches(event.previous)
     frames = {} if event.frames is None else event.frames

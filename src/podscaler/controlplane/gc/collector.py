@@ -15,6 +15,7 @@ Source: documentation of garbage collection. Differs: facts come from the regist
 upstream's graph of virtual nodes is not needed.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal
@@ -51,6 +52,7 @@ class GarbageCollector:
         self._resources = [one.key for one in stored]
         self._kinds = Kinds(stored)
         self._owners: dict[str, _OwnerFacts] = {}
+        self._owned: Counter[str] = Counter()
         self._waiting: dict[str, Key] = {}
         self._is_primed = False
 
@@ -91,10 +93,12 @@ class GarbageCollector:
         obj, key = change.object, (resource, *selection.key_of(change.object))
         uid = obj["metadata"]["uid"]
         before, now = self._owners.pop(uid, ()), _facts(obj)
+        is_owner = uid in self._owned
+        self._recount(before, () if change.type == "DELETED" else now)
         if change.type == "DELETED":
             self._waiting.pop(uid, None)
             now = ()
-            for other, dependent in self._dependents(uid):
+            for other, dependent in self._dependents(uid) if is_owner else ():
                 yield other, *selection.key_of(dependent)
         else:
             if now:
@@ -104,6 +108,15 @@ class GarbageCollector:
         for owner, fact in before:
             if (owner, fact) not in now and owner in self._waiting:
                 yield self._waiting[owner]
+
+    def _recount(self, before: _OwnerFacts, now: _OwnerFacts) -> None:
+        """Keep the number of known dependents of each owner: one that is not known yet is judged when it is."""
+        for owner, _ in now:
+            self._owned[owner] += 1
+        for owner, _ in before:
+            self._owned[owner] -= 1
+            if not self._owned[owner]:
+                del self._owned[owner]
 
     def _dependents(self, uid: str) -> Iterator[tuple[str, Object]]:
         for resource in self._resources:

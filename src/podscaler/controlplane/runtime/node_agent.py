@@ -342,8 +342,9 @@ class NodeAgent:
                 _log.exception("the worker of pod %s failed; it goes on in %g s", uid, RETRY_S)
                 await self._clock.sleep(RETRY_S)
         host.addresses.release_pod(uid)
-        del self._workers[uid], self._tasks[uid]
-        if not self._stops:
+        _, worker = self._workers.pop(uid)
+        del self._tasks[uid]
+        if not self._stops and not isinstance(worker, SimulatedPod):
             await self._threads.run(startup.remove_pod, self._paths, uid)
 
 

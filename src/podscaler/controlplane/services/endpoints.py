@@ -35,12 +35,35 @@ def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Ob
         service: with a selector.
         candidates: the pods that its selector matches; those without an address and finished ones are passed over.
     """
-    found: dict[Ports, list[Object]] = {}
-    for pod in candidates:
-        if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
-            continue
-        found.setdefault(ports_on(service, pod), []).append(endpoint(service, pod))
-    return found
+    return KnownEndpoints().groups(service, candidates)
+
+
+class KnownEndpoints:
+    """What `groups` found for one Service, so that only pods that have changed since are looked at again.
+
+    A pod is unchanged where the registry gives the very same object once more.
+    """
+
+    def __init__(self) -> None:
+        self._service: Object = {}
+        self._known: dict[str, tuple[Object, Ports, Object]] = {}
+
+    def groups(self, service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Object]]:
+        """As the function; endpoints are shared with later results and must not be changed."""
+        if service != self._service:
+            self._service, self._known = service, {}
+        before, self._known = self._known, {}
+        found: dict[Ports, list[Object]] = {}
+        for pod in candidates:
+            if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
+                continue
+            uid = pod["metadata"]["uid"]
+            known = before.get(uid)
+            if known is None or known[0] is not pod:
+                known = (pod, ports_on(service, pod), endpoint(service, pod))
+            self._known[uid] = known
+            found.setdefault(known[1], []).append(known[2])
+        return found
 
 
 def endpoint(service: Object, pod: Object) -> Object:

@@ -6,12 +6,14 @@ manages, are left alone.
 Source: documentation of Service and EndpointSlice.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
-from podscaler.controlplane.services import endpoints, selected_pods, slices, stored_slices
+from podscaler.controlplane.services import selected_pods, slices, stored_slices
+from podscaler.controlplane.services.endpoints import KnownEndpoints
 from podscaler.controlplane.services.selected_pods import SelectedPods
 from podscaler.controlplane.services.stored_slices import SLICES
 from podscaler.controlplane.workloads.loop import Watched
@@ -32,6 +34,7 @@ class EndpointSlices:
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = SelectedPods(SETTLE_S_PER_POD, LONGEST_SETTLE_S)
+        self._endpoints: defaultdict[Key, KnownEndpoints] = defaultdict(KnownEndpoints)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and the slices themselves (somebody may change or delete them)."""
@@ -50,10 +53,11 @@ class EndpointSlices:
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
+            self._endpoints.pop(key, None)
             return None
         candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
         self._pods.found(key, candidates)
-        groups = endpoints.groups(service, candidates)
+        groups = self._endpoints[key].groups(service, candidates)
         existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.writes(service, existing, groups))
         return None

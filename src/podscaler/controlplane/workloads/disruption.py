@@ -103,8 +103,12 @@ class DisruptionBudgets:
         """How many pods the controllers of these want; one for each pod that has none that says."""
         alone = 0
         sizes: dict[str, int] = {}
+        tops: dict[str, Object | None] = {}
         for pod in selected:
-            top = self._top(pod)
+            owner = (ownership.controller_of(pod) or {}).get("uid", "")
+            if owner not in tops:
+                tops[owner] = self._top(pod)
+            top = tops[owner]
             if top is None:
                 alone += 1
             else:

@@ -105,13 +105,16 @@ class ReplicaSets:
         orphans = self._keeping.orphans(key[0], selector)
         owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
         self._sizes[key] = len(owned)
-        error = None
+        error, goes_on = None, False
         if not pods.is_terminating(replica_set):
             error = await self._resize(replica_set, owned)
-            owned = self._owned(replica_set)
+            before, owned = owned, self._owned(replica_set)
+            goes_on = _goes_on(replica_sets.size(replica_set), before, owned)
         await self._write_status(replica_set, owned, error)
         if error is not None:
             raise error
+        if goes_on:
+            return 0.0
         return replicaset_status.next_available_s(replica_set, owned, self._clock.now_ns())
 
     def report(self, key: Key, error: Exception) -> None:
@@ -209,3 +212,9 @@ def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | 
         return None
     too_few = sum(map(pods.is_active, owned)) < replica_sets.size(replica_set)
     return Failure("FailedCreate" if too_few else "FailedDelete", error.message)
+
+
+def _goes_on(wanted: int, before: Sequence[Object], after: Sequence[Object]) -> bool:
+    """Whether a sync that did as much as one may do is to be followed by another at once: it has brought something."""
+    active, now = (sum(map(pods.is_active, each)) for each in (before, after))
+    return abs(wanted - active) > BURST_PODS and now != active

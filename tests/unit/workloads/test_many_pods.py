@@ -1,0 +1,226 @@
+"""What thousands of pods cost: the work for each stays the same, and none holds up the others."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from podscaler.api import catalog
+from podscaler.api.resources import Object
+from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.gc.collector import GarbageCollector
+from podscaler.controlplane.local import LocalRegistry, Turns
+from podscaler.controlplane.registry import Change
+from podscaler.controlplane.services.endpoints import KnownEndpoints
+from podscaler.controlplane.services.endpointslices import EndpointSlices
+from podscaler.controlplane.workloads.disruption import DisruptionBudgets
+from podscaler.controlplane.workloads.loop import ControlLoop
+from podscaler.controlplane.workloads.replicaset import ReplicaSets
+from podscaler.testing import VirtualClock
+from podscaler.testing import workloads as build
+from podscaler.testing.registry import OpenRegistry, open_registry
+
+PODS = "pods"
+
+
+class Counted:
+    """How many objects were decoded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.decoded = 0
+        decode = Entry.decode
+
+        def counted(entry: Entry) -> Object:
+            self.decoded += 1
+            return decode(entry)
+
+        monkeypatch.setattr(Entry, "decode", counted)
+
+
+@pytest.fixture
+async def opened(tmp_path: Path):
+    """A registry of all kinds."""
+    async with open_registry(tmp_path, catalog.RESOURCES, VirtualClock()) as found:
+        yield found
+
+
+async def make_pods(registry: LocalRegistry, count: int) -> None:
+    """Pods `web-0`, ..."""
+    for number in range(count):
+        await registry.create(PODS, made_pod(f"web-{number}"))
+
+
+def made_pod(name: str) -> Object:
+    spec = {"containers": [{"name": "app", "image": "python"}]}
+    metadata = {"name": name, "namespace": "default", "labels": {"app": "web"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def replica_set(replicas: int) -> Object:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": made_pod("")["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "web", "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+
+async def test_pods_are_decoded_once_for_all_lists(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listing pods again decodes those that have changed since, and no other; what writes return is not counted."""
+    await make_pods(opened.registry, 5)
+    opened.registry.list(PODS)
+    await opened.registry.mutate(PODS, "default", "web-3", lambda pod: pod["metadata"]["labels"].update(new="yes"))
+    counted = Counted(monkeypatch)
+    listed = opened.registry.acting_as("kubelet").list(PODS)
+    assert (counted.decoded, [pod["metadata"]["labels"].get("new") for pod in listed]) == (
+        1,
+        [None, None, None, "yes", None],
+    )
+
+
+async def test_a_change_is_decoded_once_for_all_watchers(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve controllers that watch a kind share what a change shows."""
+    watches = [opened.registry.watch("configmaps") for _ in range(12)]
+    metadata = {"name": "one", "namespace": "default"}
+    await opened.registry.create("configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    counted = Counted(monkeypatch)
+    changes = [await anext(watch) for watch in watches]
+    assert (counted.decoded, {change.object["metadata"]["name"] for change in changes}) == (1, {"one"})
+
+
+async def test_superseded_versions_are_not_kept_decoded(opened: OpenRegistry) -> None:
+    """Only the newest version of a pod is held in decoded form."""
+    await make_pods(opened.registry, 1)
+    former = opened.objects.get(PODS, "default", "web-0")
+    opened.registry.list(PODS)
+    held = former.view is not None
+    await opened.registry.mutate(PODS, "default", "web-0", lambda pod: pod["metadata"]["labels"].update(new="yes"))
+    assert (held, former.view) == (True, None)
+
+
+async def test_found_objects_are_the_callers_own(opened: OpenRegistry) -> None:
+    """Who finds a pod may change it; lists do not show that."""
+    await make_pods(opened.registry, 1)
+    opened.registry.list(PODS)
+    found = opened.registry.get(PODS, "default", "web-0")
+    found["metadata"]["labels"]["app"] = "mine"
+    assert opened.registry.list(PODS)[0]["metadata"]["labels"] == {"app": "web"}
+
+
+async def test_writes_take_turns() -> None:
+    """So many writes as fit into one pass of the event loop begin in it, in the order in which they came."""
+    turns, begun = Turns(2), []
+
+    async def write(number: int) -> None:
+        await turns.take()
+        begun.append(number)
+
+    tasks = [asyncio.create_task(write(number)) for number in range(5)]
+    after_each = []
+    for _ in range(8):
+        await asyncio.sleep(0)
+        after_each.append(len(begun))
+    await asyncio.gather(*tasks)
+    assert (begun, max(b - a for a, b in zip([0, *after_each], after_each, strict=False))) == ([0, 1, 2, 3, 4], 2)
+
+
+async def test_a_large_replica_set_goes_on_at_once(opened: OpenRegistry) -> None:
+    """After the 500 pods that one sync may create the next follows without waiting for any change."""
+    sets = ReplicaSets(opened.registry, VirtualClock())
+    await opened.registry.create("replicasets.apps", replica_set(501))
+    key = ("default", "web")
+    again = [await sets.sync(key), await sets.sync(key)]
+    assert (again, len(opened.registry.list(PODS))) == ([0.0, None], 501)
+
+
+async def decoded_for_each(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch, count: int) -> float:
+    """How many objects are decoded for each pod while controllers make so many and then delete them."""
+    clock, registry = VirtualClock(), opened.registry
+    loops = [ControlLoop(make(registry, clock), registry, clock) for make in (ReplicaSets, EndpointSlices)]
+    tasks = [asyncio.create_task(loop.run()) for loop in loops]
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
+    await registry.create("services", {**service, "spec": spec})
+    counted = Counted(monkeypatch)
+    await registry.create("replicasets.apps", replica_set(count))
+    while len(opened.objects.list(PODS).entries) < count:
+        await clock.advance(1.0)
+    await registry.mutate("replicasets.apps", "default", "web", lambda one: one["spec"].update(replicas=0))
+    while opened.objects.list(PODS).entries:
+        await clock.advance(1.0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return counted.decoded / count
+
+
+@pytest.mark.parametrize("count", [50, 400])
+async def test_the_work_for_each_pod_stays_the_same(
+    opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """However many pods there are, making and deleting one decodes no more than twelve objects."""
+    assert await decoded_for_each(opened, monkeypatch, count) < 12
+
+
+@pytest.mark.parametrize("count", [10, 400])
+async def test_one_change_costs_the_same_among_many(
+    opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """When one pod of many has changed, the syncs that look at all of them decode three objects."""
+    registry, clock = opened.registry, VirtualClock()
+    syncs = [make(registry, clock).sync for make in (ReplicaSets, EndpointSlices)]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
+    await registry.create("services", {**service, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
+    await registry.create("replicasets.apps", replica_set(count))
+    for sync in (*syncs, *syncs):
+        await sync(("default", "web"))
+    name = registry.list(PODS)[0]["metadata"]["name"]
+    await registry.mutate(PODS, "default", name, lambda pod: pod["metadata"]["labels"].update(new="yes"))
+    counted = Counted(monkeypatch)
+    for sync in syncs:
+        await sync(("default", "web"))
+    assert counted.decoded == 3
+
+
+async def test_pods_that_own_nothing_go_without_a_search(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector looks for dependents only of what has had some."""
+    collector = GarbageCollector(opened.registry, catalog.RESOURCES)
+    watch = next(watched for watched in collector.watches() if watched.resource == PODS)
+    asked: list[str] = []
+    monkeypatch.setattr(opened.registry, "owned_by", lambda _resource, uid: asked.append(uid) or [])
+    pod = {**made_pod("web-0"), "metadata": {"name": "web-0", "namespace": "default", "uid": "uid-pod"}}
+    list(watch.keys(Change("ADDED", pod)))
+    list(watch.keys(Change("DELETED", pod)))
+    assert asked == []
+
+
+def test_unchanged_pods_keep_their_endpoints() -> None:
+    """Only pods that have changed are looked at again; a Service that changed has all made anew."""
+    spec = {"type": "ClusterIP", "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    service = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
+    first, second = (build.pod(f"web-{n}", labels={"app": "web"}, ip=f"127.9.1.{n}", node="here") for n in (1, 2))
+    known = KnownEndpoints()
+    (before,) = known.groups(service, [first, second]).values()
+    (after,) = known.groups(service, [first, {**second}]).values()
+    (other,) = known.groups({**service, "spec": {**spec, "publishNotReadyAddresses": True}}, [first]).values()
+    kept = [one is another for one, another in zip(before, after, strict=True)]
+    assert (kept, before == after, other[0]["conditions"]["ready"]) == ([True, False], True, True)
+
+
+async def test_a_budget_looks_up_each_controller_once(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pods of one ReplicaSet a budget selects."""
+    registry = opened.registry
+    await registry.create("replicasets.apps", replica_set(8))
+    await ReplicaSets(registry, VirtualClock()).sync(("default", "web"))
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+    }
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    await registry.create("poddisruptionbudgets.policy", {**budget, "spec": spec})
+    found: list[str] = []
+    find = registry.find
+    monkeypatch.setattr(registry, "find", lambda resource, *key: found.append(resource) or find(resource, *key))
+    await DisruptionBudgets(registry, VirtualClock()).sync(("default", "b"))
+    status = registry.get("poddisruptionbudgets.policy", "default", "b")["status"]
+    assert (found.count("replicasets.apps"), status["expectedPods"]) == (1, 8)
