@@ -11,7 +11,7 @@ is written. Steps, in order:
 
 Nothing here waits or sends; time comes with the events. Memory is bounded by 4096 entries for each step.
 
-Source: controller.md 6; client-go/tools/record (documentation).
+Source: docs/spec/controller.md 6 (Events); client-go/tools/record (documentation).
 """
 
 import random

@@ -26,7 +26,7 @@ DESIGN_V1 = "Design of v1.1"
 DESIGN_V2 = "Proposal of v2"
 KEP_853 = "KEP-853"
 END_TO_END = "End-to-end tests"
-RULES = "spec/decision.md"
+RULES = "docs/spec/decision.md"
 
 
 SOURCES = {

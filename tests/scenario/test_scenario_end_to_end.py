@@ -2,7 +2,7 @@
 
 Each state must come within 15 minutes (900 s). New pods are ready after 10 s, samples are averaged over 15 s.
 
-Source: spec/scenarios.md.
+Source: docs/spec/scenarios.md.
 """
 
 from collections.abc import Mapping

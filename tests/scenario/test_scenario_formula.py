@@ -1,6 +1,6 @@
 """The formula, its worked numbers, and the walkthrough that everybody does first.
 
-Numbers: spec/scenarios.md, "The documentation's numbers".
+Numbers: docs/spec/scenarios.md (The documentation's numbers).
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """Scaling to zero and back, and pausing a target at zero by hand.
 
-Source of the rules: spec/decision.md 2 (steps 7 to 10), 11.6, 14.
+Source of the rules: docs/spec/decision.md 2 (Reconcile in order, steps 7 to 10), 11.6 (Scale to zero), 14 (Test
+vectors).
 """
 
 from typing import Any

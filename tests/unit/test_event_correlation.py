@@ -1,4 +1,4 @@
-"""Aggregation, counting and spam filter of events: each rule of controller.md 6."""
+"""Aggregation, counting and spam filter of events: each rule of docs/spec/controller.md 6 (Events)."""
 
 import random
 

@@ -6,7 +6,8 @@ the way except managedFields. Quantities and times are texts; `podscaler.core.sp
 Fields stand in the order in which upstream writes them. A field that is always written, even when empty, has a
 `default_factory`: msgspec leaves out only what equals a plain default.
 
-Source: autoscaling/v2 and autoscaling/v1 of Kubernetes v1.37.0 (spec/api.md 1, spec/decision.md 11.5).
+Source: autoscaling/v2 and autoscaling/v1 of Kubernetes v1.37.0 (docs/spec/api.md 1 (Types), docs/spec/decision.md 11.5
+(JSON of status)).
 """
 
 from typing import TypedDict

@@ -10,7 +10,7 @@ Invariants: objects go through the stored form (v2), complete with its defaults;
 the target version, or what the stored form has no place for; fields are named as v2 names them, except for those that
 only the given version has. What conversion adds (explicit zeros) is no loss. Arguments are not changed.
 
-Source: spec/api.md 4 and 6.
+Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
 
 from collections.abc import Iterator

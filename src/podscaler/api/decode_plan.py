@@ -1,7 +1,7 @@
 """Decoders of whole messages, made once from the schema.
 
-Called by decoding. `for_message(name)` is a callable from a parsed value and a Run to the clean object; the plans refer
-to one another, so that recursive types (JSONSchemaProps) need no special care.
+Called by `decoding`. `for_message(name)` is a callable from a parsed value and a Run to the clean object; the plans
+refer to one another, so that recursive types (JSONSchemaProps) need no special care.
 
 Rules: null is absent; unknown fields are noted and dropped; names match exactly; a zero that means the same as nothing
 (Go's omitempty without a pointer) is dropped, an empty list or map is kept (defaulting tells it from none); fields come

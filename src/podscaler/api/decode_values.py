@@ -1,7 +1,7 @@
 """Decoders of single values: scalars, and the messages that have a JSON form of their own.
 
-Called by decode_plan, which gives each one a value that is not null and a `Run` that knows the place. A decoder returns
-the value as the server prints it, or ABSENT where the server prints nothing; what is wrong goes to the run.
+Called by `decode_plan`, which gives each one a value that is not null and a `Run` that knows the place. A decoder
+returns the value as the server prints it, or ABSENT where the server prints nothing; what is wrong goes to the run.
 
 Source: the behaviour of the Go types' UnmarshalJSON and MarshalJSON.
 """

@@ -13,7 +13,7 @@ each for Warn, nothing for Ignore. A DecodeError is 400 always; its text is bare
 known, and else says `the object provided is unrecognized (must be of type KIND): TEXT (SUMMARY)`, the summary being
 `summary(body)`; for syntax errors TEXT is `no_type_meta(error)`.
 
-Source: spec/api.md 2.9, golden create-hpa.jsonl and errors.jsonl.
+Source: docs/spec/api.md 2.9 (Other errors), golden create-hpa.jsonl and errors.jsonl.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """What the API types and their fields are for, in our own words: the prose of OpenAPI and of `kubectl explain`.
 
-Called by openapi_schemas, and by whoever describes a column of a Table with its field's text.
+Called by `openapi_schemas`, and by whoever describes a column of a Table with its field's text.
 
 The texts stand in data/descriptions/*.toml, one table for each message, with the message's own text under `_`. A field
 without a text there may have one in the table `common` (`metadata`, `kind`, ...), which holds for all messages. A

@@ -1,6 +1,6 @@
 """Why a text is not JSON, in the words of Go's encoding/json, for bodies that the fast parser has refused.
 
-Called by json_text only, so speed does not matter here, except that it stays linear in the body.
+Called by `json_text` only, so speed does not matter here, except that it stays linear in the body.
 
 Theory of operation: the text is walked once, without recursion. `expect` is the method that looks at the next byte; it
 consumes what it understands and sets what is expected afterwards, worded as Go's scanner words it at that place. The

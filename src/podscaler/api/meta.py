@@ -5,7 +5,7 @@ Texts of times and quantities stay texts here, so that an object is written back
 
 Differs: `metadata.managedFields` is left out on purpose: it is large, and servers keep what they have.
 
-Source: meta/v1 (spec/api.md, spec/controller.md 10).
+Source: meta/v1 (docs/spec/api.md, docs/spec/controller.md 10 (REST requests)).
 """
 
 from typing import Any

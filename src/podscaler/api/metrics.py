@@ -4,7 +4,7 @@ Read by the metrics clients and by recordings; `podscaler.core.samples` makes th
 Quantities, times and windows are texts.
 
 Source: metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta1 and v1beta2 (read alike: what differs is not used),
-external.metrics.k8s.io/v1beta1 (spec/decision.md 7).
+external.metrics.k8s.io/v1beta1 (docs/spec/decision.md 7 (Metrics client)).
 """
 
 from typing import Any

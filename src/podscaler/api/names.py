@@ -3,7 +3,8 @@
 Called by the validation of served kinds and by label selectors. Each function returns a list of fault texts in
 upstream's order, empty when the text is fine; the caller wraps them in a field error. Lengths are counted in bytes.
 
-Source: Kubernetes v1.37.0, object names and label syntax (spec/api.md 2.5, spec/decision.md 12.3).
+Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 (Name rules), docs/spec/decision.md 12.3
+(Parsing scale.status.selector)).
 """
 
 import re

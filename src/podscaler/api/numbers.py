@@ -5,7 +5,7 @@ wraps, division of floats by zero gives an infinity or NaN, and floats that do n
 value.
 
 Source: the Go specification (integer overflow, conversions) and what amd64 does where it leaves freedom
-(spec/decision.md 1.1); Go's strconv.
+(docs/spec/decision.md 1.1 (Integer and float semantics)); Go's strconv.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The query parameters of the API, as OpenAPI describes them.
 
-Called by openapi_paths. Whatever the server reads from a query has its entry here.
+Called by `openapi_paths`. Whatever the server reads from a query has its entry here.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2. Differs: descriptions are our own words.
 """

@@ -1,6 +1,6 @@
 """The `paths` of OpenAPI v3 documents: what may be asked of a resource, from its record.
 
-Called by openapi.
+Called by `openapi`.
 
 Theory of operation: a resource in one version has up to three kinds of paths (collection, object, subresource), each in
 a namespaced form or not; a path is a dict of operations, made by one small function each. Clients read the `patch`

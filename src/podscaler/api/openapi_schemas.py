@@ -1,6 +1,6 @@
 """The `components.schemas` of OpenAPI v3 documents, from the schema of the API types.
 
-Called by openapi.
+Called by `openapi`.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2; where they say nothing, the markers of the API types.
 Differs: descriptions are our own words.

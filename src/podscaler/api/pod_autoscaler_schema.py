@@ -1,10 +1,10 @@
 """The structural schema of a PodAutoscaler: spec and status of autoscaling/v2, with its defaults and what it refuses.
 
-Called by pod_autoscaler. Types, required fields and kinds of lists come from the one table of API types; what the API
+Called by `pod_autoscaler`. Types, required fields and kinds of lists come from the one table of API types; what the API
 server of a HorizontalPodAutoscaler checks and defaults in code stands here as schema, and as CEL where a schema cannot
 say it. Only CEL of Kubernetes 1.28 and older is used.
 
-Source: spec/api.md 1 and 2.
+Source: docs/spec/api.md 1 (Types) and 2 (Validation).
 Differs: names of metrics and resources are only checked for being there; a list of metrics has 100 entries at most, one
 of policies 20, so that the rules' cost has a bound.
 """

@@ -3,7 +3,7 @@
 Read by the controller's pod cache and by recordings; `podscaler.core.intake` makes the facts of a decision from it.
 Decoding skips everything else, which is what makes a list of thousands of pods cheap. Never written back.
 
-Source: core/v1 of Kubernetes v1.37.0; which fields matter: spec/decision.md 6.1, 6.2.
+Source: core/v1 of Kubernetes v1.37.0; which fields matter: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
 
 from msgspec import field

@@ -2,7 +2,7 @@
 
 Called by the printers in `podscaler.api.kinds`. Pure: now is always an argument, in nanoseconds since the epoch.
 
-Source: spec/api.md 7 (elapsed time); what upstream's tables show (golden captures).
+Source: docs/spec/api.md 7.2 (Elapsed time); what upstream's tables show (golden captures).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Between protobuf messages and JSON-ready data, by the schema.
 
-Called by protobuf. Data that comes out is as a client might have written it; decoding makes it canonical.
+Called by `protobuf`. Data that comes out is as a client might have written it; decoding makes it canonical.
 
 Source: how the Go types keep values with a JSON form of their own (meta/v1 Time in seconds and nanos, ...).
 """

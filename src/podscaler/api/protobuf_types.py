@@ -1,6 +1,6 @@
 """Protobuf message classes, made from the schema when first asked for.
 
-Called by protobuf (the bodies) only; importing this module imports google.protobuf, so that is done lazily too.
+Called by `protobuf` (the bodies) only; importing this module imports google.protobuf, so that is done lazily too.
 
 Theory of operation: one proto2 file for each Go package, added to a pool of our own after the files it refers to (Go
 packages have no import cycles). Fields are named by their numbers (`f1`), which are all that the wire knows: JSON names

@@ -2,8 +2,9 @@
 
 A quantity is a decimal number with a format and sometimes the text it was read from. Theory of operation:
 
-1. A quantity is `unscaled x 10^scale`. Parsing yields a *small* one where the digits fit (spec/quantity.md 2), else a
-   *big* one; the two differ in how numbers are taken out of them when digits are lost or int64 overflows.
+1. A quantity is `unscaled x 10^scale`. Parsing yields a *small* one where the digits fit, else a *big* one
+   (docs/spec/quantity.md 2 (Parsing)); the two differ in how numbers are taken out of them when digits are lost or
+   int64 overflows.
 2. Small quantities that are in canonical form already (or close to it) remember their text and print it again; any
    arithmetic drops it.
 3. `milli(text)` is `parse(text).milli_value()` on a fast path: the decision core reads thousands of usages with it.
@@ -11,7 +12,7 @@ A quantity is a decimal number with a format and sometimes the text it was read 
 Called by everything that reads resource amounts and metric values. Quantities are immutable, equal and ordered by
 value, whatever their format.
 
-Source: Kubernetes v1.37.0, resource.Quantity (spec/quantity.md).
+Source: Kubernetes v1.37.0, resource.Quantity (docs/spec/quantity.md).
 Differs: a number of more than 4000 digits is refused, where upstream would spend minutes on it.
 """
 
@@ -114,7 +115,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
     def milli_value_away_from_zero(self) -> int:
         """As `milli_value`, but big negative numbers are rounded away from zero.
 
-        Source: v1.38 alpha (spec/decision.md 13).
+        Source: v1.38 alpha (docs/spec/decision.md 13 (Differences of v1.38 alpha)).
         """
         if self.is_big and self.unscaled < 0 and self.scale < -3:
             return numbers.wrap64(-_divide_up(-self.unscaled, _power_of_ten(-3 - self.scale)))

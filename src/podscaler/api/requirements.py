@@ -4,7 +4,8 @@ Called by `podscaler.api.selectors`, which combines requirements, and `podscaler
 
 Invariant: what `requirement` returns is valid.
 
-Source: Kubernetes v1.37.0, label selectors (spec/decision.md 12.3, 12.4).
+Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector), 12.4
+(Converting a metric's selector)).
 """
 
 import json

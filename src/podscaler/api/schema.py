@@ -9,7 +9,8 @@ core/v1; `preload` does it ahead of time); records are immutable; fields stand i
 the order of JSON output; names that clients make up cost no memory.
 
 Source: k8s.io/api, apimachinery, apiextensions-apiserver and metrics v0.37.0, read by tools/type_facts; by hand, since
-no longer published there: autoscaling v2beta2, v2beta1 and v2alpha1, extensions/v1beta1 (spec/api.md 6).
+no longer published there: autoscaling v2beta2, v2beta1 and v2alpha1, extensions/v1beta1 (docs/spec/api.md 6 (Older
+versions)).
 """
 
 from collections.abc import Iterable, Iterator

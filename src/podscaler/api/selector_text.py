@@ -1,6 +1,6 @@
 """The text form of label selectors: words and symbols to requirements, with upstream's sentences for what is wrong.
 
-Called by `podscaler.api.selectors.parse` only.
+Called by `podscaler.api.selectors` (`parse`) only.
 
 Grammar, as upstream reads it:
 
@@ -12,7 +12,7 @@ Grammar, as upstream reads it:
 `in` and `notin` are words like others except where an operator is expected. Values of one requirement are a set:
 sorted, without repetitions.
 
-Source: Kubernetes v1.37.0, label selectors (spec/decision.md 12.3).
+Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector)).
 """
 
 import re

@@ -6,7 +6,8 @@ core (the selector of a scale, the selectors of metrics).
 Invariants: a Selector is immutable and its requirements are valid. The selector without requirements matches
 everything; NOTHING matches nothing.
 
-Source: Kubernetes v1.37.0, label selectors (spec/decision.md 12.1 to 12.4).
+Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.1 (Label selector inside a message) to 12.4
+(Converting a metric's selector)).
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,7 +127,7 @@ def from_labels(labels: Mapping[str, str]) -> Selector:
 def shown(selector: Mapping[str, Any] | None) -> str:
     """A LabelSelector object as upstream's messages print it (`&LabelSelector{...}`, `nil`).
 
-    Source: spec/decision.md 12.1.
+    Source: docs/spec/decision.md 12.1.
     """
     if selector is None:
         return "nil"

@@ -3,7 +3,7 @@
 `podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
 `parse_settings`. A value that cannot be used is one UsageError sentence, in the words of upstream's flag parser.
 
-Source: controller.md 7; the flags of kube-controller-manager 1.6 to 1.11.
+Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
 
 import re

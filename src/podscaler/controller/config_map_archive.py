@@ -22,7 +22,7 @@
 
 Differs: upstream forgets its history with the process. `--history=memory` does so too.
 
-Source: docs/decisions/history.md; spec/controller.md 1.
+Source: docs/decisions/history.md; docs/spec/controller.md 1 (State).
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 The reconciler reports its writes; the loop asks before each sync. Without this, a sync that runs before the watch has
 brought the last write back would see old conditions and an old `lastScaleTime`, and write them again.
 
-Source: controller.md 5 (the gate StaleControllerConsistencyHPA).
+Source: docs/spec/controller.md 5 (Consistency store): the gate StaleControllerConsistencyHPA.
 """
 
 from dataclasses import dataclass

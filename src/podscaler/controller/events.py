@@ -6,7 +6,7 @@ What the server rejects is logged and dropped; what does not reach it is tried 1
 An event is written by the tenure of the sync that recorded it (`podscaler.controller.leading.fence`): the hand-over of
 one shard neither holds up nor drops the events of others.
 
-Source: controller.md 6.
+Source: docs/spec/controller.md 6 (Events).
 """
 
 import asyncio

@@ -7,7 +7,7 @@
 2. A scale that we wrote is seen as written: until the watch has brought the write back, nothing is found here.
 3. What is not found here may still exist: whoever asks tells "not found" only after asking the server.
 
-Source: controller.md 10. Differs: upstream asks the server for every scale in every sync.
+Source: docs/spec/controller.md 10 (REST requests). Differs: upstream asks the server for every scale in every sync.
 """
 
 import asyncio

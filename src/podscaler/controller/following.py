@@ -3,7 +3,7 @@
 The loop keeps a cache of each; syncs take objects from there and parse nothing. A cached pod keeps only what decisions
 use (where somebody records, as text too), a cached autoscaler the whole object, because status writes carry it.
 
-Source: controller.md 2 and 10.
+Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
 """
 
 from collections.abc import Callable

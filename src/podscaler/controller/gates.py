@@ -3,7 +3,7 @@
 `--feature-gates` sets them. A gate that upstream has locked cannot be changed; a name that is not here is refused, so
 that a typing mistake never passes as "switched off".
 
-Source: decision.md 1.2; the messages of k8s.io/component-base/featuregate.
+Source: docs/spec/decision.md 1.2 (Feature gates); the messages of k8s.io/component-base/featuregate.
 """
 
 from collections.abc import Mapping

@@ -12,7 +12,7 @@
 5. What is remembered of an autoscaler is dropped when its next turn finds it gone.
 6. Only what the Share has is looked at, and nothing is written by a tenure that is over.
 
-Source: controller.md 1 to 3.
+Source: docs/spec/controller.md 1 (State) to 3 (Processing one key).
 """
 
 import asyncio

@@ -10,7 +10,7 @@ The loop registers and forgets autoscalers; the reconciler reads and changes wha
 * status versions: see `podscaler.controller.consistency`.
 * turns that came to nothing: see `podscaler.controller.early_turns`.
 
-Source: controller.md 1.
+Source: docs/spec/controller.md 1 (State).
 """
 
 import zlib

@@ -3,7 +3,7 @@
 The reconciler calls it first. Pods come from the cache; the scale and metrics cost a request each. Metrics of one
 autoscaler are asked for at the same time.
 
-Source: decision.md 2 (steps 1 to 10), 3.1, 7.
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 10), 3.1 (Selector checks), 7 (Metrics client).
 """
 
 import asyncio

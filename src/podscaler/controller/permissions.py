@@ -4,7 +4,7 @@
 is not missed. One line of the log lists all that is missing, and names the manifest that grants it. A refusal later
 shows in conditions, events or the log, as upstream's do.
 
-Source: controller.md 9, and what following pods and keeping histories needs.
+Source: docs/spec/controller.md 9 (RBAC), and what following pods and keeping histories needs.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ An autoscaler keeps its phase: its next turn is due a period after this one was 
 (`add_next`). Turns that wait together for a slow answer end together; counted from their ends they would come together
 ever after, and make the next answer slow.
 
-Source: controller.md 2 and 8.
+Source: docs/spec/controller.md 2 (Queueing) and 8 (Prometheus metrics).
 """
 
 from podscaler.clock import Clock

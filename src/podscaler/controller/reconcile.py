@@ -3,7 +3,7 @@
 The loop calls `Reconciler.reconcile` for an autoscaler whose turn it is. The decision is the core's; here it is carried
 out in upstream's order: scale, events, status (only where it changed), the event that follows the status.
 
-Source: decision.md 2, 11.2; controller.md 3.
+Source: docs/spec/decision.md 2 (Reconcile in order), 11.2 (Writing); docs/spec/controller.md 3 (Processing one key).
 """
 
 import logging

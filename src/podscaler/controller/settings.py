@@ -2,7 +2,7 @@
 
 `podscaler.cli.settings` makes them from flags; `podscaler.controller.loop` and what it calls read them.
 
-Source: controller.md 7.
+Source: docs/spec/controller.md 7 (Flags).
 """
 
 from dataclasses import dataclass, field

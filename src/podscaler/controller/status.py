@@ -2,7 +2,7 @@
 
 The reconciler calls `is_same` with what the autoscaler had, and `write` where that is not so.
 
-Source: decision.md 11.2.
+Source: docs/spec/decision.md 11.2 (Writing).
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,8 @@ The reconciler reads once at the start of a sync, and writes with what it read. 
 because a target is named by kind; the version that its reference names does not matter. What is known already
 (`podscaler.controller.followed_targets`) is not asked for.
 
-Source: decision.md 2 steps 2, 3 and 11; controller.md 4 and 10.
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
+conflict) and 10 (REST requests).
 """
 
 import logging

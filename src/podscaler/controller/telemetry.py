@@ -3,7 +3,7 @@
 The loop and the reconciler report here; `podscaler.controller.serving` renders `registry`. Each Telemetry has a
 registry of its own, so that several controllers may live in one process.
 
-Source: controller.md 8.
+Source: docs/spec/controller.md 8 (Prometheus metrics).
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,8 @@
 `Objects` calls it inside a transaction. Functions change the new object in place; the kind's own rules come from its
 `Strategy`. metadata.managedFields are not its business (`managing`).
 
-Source: spec/api.md 2.7 and 3; the API conventions on metadata; tests/conformance/golden/update-hpa.jsonl.
+Source: docs/spec/api.md 2.7 (metadata) and 3 (Create, update, status update); the API conventions on metadata;
+tests/conformance/golden/update-hpa.jsonl.
 """
 
 from podscaler.api import canonical, numbers, schema

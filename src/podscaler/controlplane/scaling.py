@@ -1,6 +1,6 @@
 """The `scale` subresource: an object as autoscaling/v1 Scale, and what a changed Scale does to the object.
 
-`Objects` calls it. Source: spec/api.md 5; tests/conformance/golden/scale.jsonl.
+`Objects` calls it. Source: docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
 """
 
 from podscaler.api import field

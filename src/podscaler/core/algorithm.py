@@ -2,7 +2,7 @@
 
 `podscaler.core.settings` names the one that applies; the stages of the decision ask its record, never for its name.
 
-Source: spec/decision.md; the design document of Kubernetes v1.1.
+Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 """
 
 from collections.abc import Callable, Mapping

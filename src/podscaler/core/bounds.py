@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.decide` after stabilization.
 
-Source: spec/decision.md 8 (points 3 to 5), 9.3.
+Source: docs/spec/decision.md 8 (Normalisation without behavior, points 3 to 5), 9.3 (Rates and bounds).
 """
 
 from podscaler.api import numbers

@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.decide`, and by `podscaler.core.demand`, which tells before a decision what it will need.
 
-Source: spec/decision.md 2 (steps 1 to 9).
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9).
 """
 
 from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus

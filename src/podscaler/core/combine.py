@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.decide` where the branch needs metrics.
 
-Source: spec/decision.md 3.
+Source: docs/spec/decision.md 3 (Combining the metrics).
 """
 
 from collections.abc import Sequence

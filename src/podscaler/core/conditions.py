@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.decide` and `podscaler.core.settle`.
 
-Source: spec/decision.md 11.3.
+Source: docs/spec/decision.md 11.3 (Conditions).
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,13 @@
 """One reconcile of an autoscaler: from what was observed to what is decided, as one pure function.
 
-Called by the controller, the replay, the simulator and what-if: all run this same code. The stages in order: the branch
+Called by the controller, the replay and what-if: all run this same code. The stages in order: the branch
 (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), stabilization, rates and
 bounds (`normalisation`), cooldowns where there are any (`cooldown`), and what becomes of the scale (`settle`). Where
 algorithms differ, the one that applies is asked (`algorithm`).
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
-Source: spec/decision.md 2.
+Source: docs/spec/decision.md 2 (Reconcile in order).
 """
 
 from typing import Any

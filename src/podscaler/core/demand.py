@@ -3,7 +3,7 @@
 Called by the controller between reading the scale and fetching metrics. It runs the same stages as
 `podscaler.core.decide`, so that the two cannot disagree.
 
-Source: spec/decision.md 2 (step 9), 3.1, 3.3.
+Source: docs/spec/decision.md 2 (Reconcile in order, step 9), 3.1 (Selector checks), 3.3 (Failure of one metric).
 """
 
 from podscaler.api.selectors import Selector

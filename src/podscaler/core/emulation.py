@@ -2,7 +2,7 @@
 
 `podscaler.core.settings` holds the record that applies; the stages of the decision ask it, never for a version.
 
-Source: spec/decision.md 13.
+Source: docs/spec/decision.md 13 (Differences of v1.38 alpha).
 """
 
 from collections.abc import Callable

@@ -5,7 +5,7 @@ Kept by the controller and the replay for each autoscaler, given to `decide` and
 Invariants: immutable; both lists stay short, because an entry that no window reaches any more is overwritten before the
 list grows.
 
-Source: spec/decision.md 8, 9.2, 10.
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 10 (Scale-event history).
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Typed API objects become facts: each number of a pod or a scale is read once, here.
 
-Called at the edges: by the controller's caches, the replay and the simulator. `podscaler.core.samples` does the same
+Called at the edges: by the controller's caches, the replay and the lint rules. `podscaler.core.samples` does the same
 for the answers of metrics APIs.
 
-Source: spec/decision.md 6.1, 6.2.
+Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
 
 from collections.abc import Iterable, Mapping

@@ -7,7 +7,8 @@ as high, to its lowest only while no later one is as low.
 Invariants: instants are wall-clock, so that another machine can use them. Wherever something is not known exactly, the
 younger instant is taken: a window is never cut short, it may last a little longer.
 
-Source: spec/decision.md 8, 9.2, 9.3, 10.
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 9.3 (Rates and bounds), 10
+(Scale-event history).
 """
 
 from collections.abc import Callable, Iterable

@@ -3,7 +3,8 @@
 Made by `podscaler.core.spec` once for each edit of an autoscaler, read by the stages that compute proposals. The texts
 are made here so that a sync without trouble formats nothing.
 
-Source: spec/decision.md 3.3, 4, 6, 12.1.
+Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 6 (Replica calculator), 12.1 (Label selector
+inside a message).
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The facts that a decision is made from, as plain values: pods, samples, scale, and what the metrics APIs answered.
 
-The controller, the replay and the simulator fill in an `Observation`; `podscaler.core.intake` and
+The controller and the replay fill in an `Observation`; `podscaler.core.intake` and
 `podscaler.core.samples` make its parts from typed API objects. Numbers are parsed already: amounts are thousandths,
 instants and spans nanoseconds.
 

@@ -4,7 +4,7 @@ Kept by the controller and the replay: after each decision that stores a selecto
 gone, `forget` it. Looking up the autoscalers that pick a pod costs in proportion to the pod's labels, not to the number
 of autoscalers: a selector is filed under the least common of its equalities.
 
-Source: spec/decision.md 3.1, spec/controller.md 1.
+Source: docs/spec/decision.md 3.1 (Selector checks), docs/spec/controller.md 1 (State).
 """
 
 from collections.abc import Sequence

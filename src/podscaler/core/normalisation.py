@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
 
-Source: spec/decision.md 8, 9.
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
 
 from podscaler.core import bounds, stabilization

@@ -1,13 +1,14 @@
 """Proposals from a metric that has a value for each pod: Resource, ContainerResource and Pods metrics.
 
-Called by `podscaler.core.proposals`. Theory of operation:
+Called by `podscaler.core.algorithm`. Theory of operation:
 
 1. Pods are grouped (`podscaler.core.pods`), and the samples that count are compared with the target: the first reading.
 2. Where no pod is missing, and none is unready while the ratio asks for more, that reading decides.
 3. Otherwise missing and unready pods are filled in so that they damp the change, and the second reading decides: no
    change if it falls within tolerance or turns the direction around.
 
-Source: spec/decision.md 6.3, 6.4, 7.1, 7.2.
+Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value), 7.1 (Resource metrics), 7.2 (Custom
+metrics for pods).
 """
 
 from collections.abc import Mapping

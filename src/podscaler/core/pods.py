@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.per_pod`. The first rule that matches a pod decides.
 
-Source: spec/decision.md 6.1.
+Source: docs/spec/decision.md 6.1 (Grouping pods).
 """
 
 from collections.abc import Mapping

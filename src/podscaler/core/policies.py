@@ -5,7 +5,7 @@ Called by `podscaler.core.bounds`.
 Worked examples: 900 % in 60 s goes 1, 10, 100, 1000; 4 pods or 10 %, whichever is more, takes 80 to 72, and below 40
 replicas the 4 pods are more.
 
-Source: spec/decision.md 9.3; KEP-853.
+Source: docs/spec/decision.md 9.3 (Rates and bounds); KEP-853.
 """
 
 from podscaler.api import numbers

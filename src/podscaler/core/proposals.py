@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.combine` for each entry of `spec.metrics`.
 
-Source: spec/decision.md 3.3, 4.
+Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric).
 """
 
 from collections.abc import Callable

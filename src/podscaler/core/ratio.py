@@ -2,7 +2,7 @@
 
 Called by the calculators of all metric types.
 
-Source: spec/decision.md 5.
+Source: docs/spec/decision.md 5 (Tolerance).
 """
 
 from podscaler.core.model import Fact

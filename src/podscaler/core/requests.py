@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.per_pod`.
 
-Source: spec/decision.md 6.2.
+Source: docs/spec/decision.md 6.2 (Requests).
 """
 
 from podscaler.api import numbers

@@ -2,7 +2,7 @@
 
 Called at the edges, once an answer is decoded and it is known what for: the same PodMetricsList serves several metrics.
 
-Source: spec/decision.md 7.1 to 7.4.
+Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """
 
 from podscaler.api import duration, instants, metrics, numbers

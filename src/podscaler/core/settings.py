@@ -2,7 +2,7 @@
 
 The controller's flags and the header of a recording both become a `Settings`.
 
-Source: spec/decision.md 1.2, spec/controller.md 7.
+Source: docs/spec/decision.md 1.2 (Feature gates), docs/spec/controller.md 7 (Flags).
 """
 
 from collections.abc import Mapping
@@ -52,8 +52,8 @@ class Settings(msgspec.Struct, frozen=True):
     Attributes:
         tolerance: how far a ratio may be from 1.0 without a change.
         downscale_stabilization_ns: how far back recommendations hold a scale-down.
-        cpu_initialization_period_ns: see spec/decision.md 6.1.
-        initial_readiness_delay_ns: see spec/decision.md 6.1.
+        cpu_initialization_period_ns: see docs/spec/decision.md 6.1 (Grouping pods).
+        initial_readiness_delay_ns: see docs/spec/decision.md 6.1.
         algorithm: one of ALGORITHMS.
         upscale_delay_ns, downscale_delay_ns: how long that direction waits after a rescale; None: the algorithm's.
     """

@@ -4,7 +4,8 @@
 instant at which it was, or `refused` with the last error: both give the whole decision anew. `unreported` is for a
 status that could not be written afterwards.
 
-Source: spec/decision.md 2 (steps 10.2 and 11 to 13), 10, 11.1.
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 10.2 and 11 to 13), 10 (Scale-event history), 11.1 (Setting
+status).
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 `read` is called once for each edit of an autoscaler (its callers keep the result), `podscaler.core.decide` reads it.
 
-Source: autoscaling/v2 (spec/api.md 1.1, spec/decision.md 2, 5, 9).
+Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5
+(Tolerance), 9 (Normalisation with behavior)).
 """
 
 from podscaler.api import autoscaling, quantity

@@ -1,11 +1,12 @@
 """Earlier recommendations hold back a proposal: a scale-down by the highest of a window, a scale-up by the lowest.
 
-Called by `podscaler.core.decide` for what the metrics propose. Every proposal is remembered as it was before.
+Called by `podscaler.core.normalisation` for what the metrics propose. Every proposal is remembered as it was before.
 
 Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
 [10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window, 7 arrives, and 9 is applied.
 
-Source: spec/decision.md 8 (points 1 and 2), 9.1, 9.2.
+Source: docs/spec/decision.md 8 (Normalisation without behavior, points 1 and 2), 9.1 (Scale-down window), 9.2
+(Stabilisation).
 """
 
 from podscaler.api import numbers

@@ -2,7 +2,7 @@
 
 Called by the calculators of metrics.
 
-Source: spec/decision.md 11.4.
+Source: docs/spec/decision.md 11.4 (Text of status quantities).
 Differs: upstream sends a multiple of 1000 bytes as a plain number, which the server shortens (`73536000` to `73536k`);
 what is made here is the shortened text at once. The value is the same.
 """

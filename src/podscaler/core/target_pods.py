@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.combine` before any metric, and by `podscaler.core.demand` before any query.
 
-Source: spec/decision.md 3.1.
+Source: docs/spec/decision.md 3.1 (Selector checks).
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """Proposals from a metric that has one value for all pods: Object and External metrics.
 
-Called by `podscaler.core.proposals`. Value targets scale the ready pods by the ratio; AverageValue targets divide the
+Called by `podscaler.core.algorithm`. Value targets scale the ready pods by the ratio; AverageValue targets divide the
 value over the replicas that the target's status shows.
 
-Source: spec/decision.md 6.5 to 6.8, 7.3, 7.4.
+Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target), 7.3 (Object metrics),
+7.4 (External metrics).
 """
 
 from podscaler.api import numbers

@@ -1,7 +1,7 @@
 """Why a decision came out as it did, as data: every step with its numbers and the rule that applied.
 
 Made by the stages of `podscaler.core.decide` as they go, never computed afterwards, so it cannot disagree with the
-decision. Read by `explain`, the replay, the dashboard and the tests; docs/trace.md documents its JSON form, and a
+decision. Read by `podscaler.core.explanation`, the replay and the tests; docs/trace.md documents its JSON form, and a
 checker in the tests recomputes replicas and conditions from that JSON alone.
 
 Invariants: amounts are thousandths, instants and spans nanoseconds. Parts that did not take place are None. Building it
@@ -22,7 +22,7 @@ class Step(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=
 
 
 class Branch(StrEnum):
-    """Which way the sync went (spec/decision.md 2, steps 1 to 9)."""
+    """Which way the sync went (docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9))."""
 
     NO_SCALE = "NoScale"
     DISABLED = "Disabled"
@@ -41,7 +41,7 @@ class Group(StrEnum):
 
 
 class PodRule(StrEnum):
-    """The rule that puts a pod into its `group` (spec/decision.md 6.1)."""
+    """The rule that puts a pod into its `group` (docs/spec/decision.md 6.1 (Grouping pods))."""
 
     group: Group
 
@@ -123,7 +123,9 @@ class Outcome(StrEnum):
 
 
 class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
-    """Resource, ContainerResource and Pods metrics (spec/decision.md 6.3, 6.4).
+    """Resource, ContainerResource and Pods metrics.
+
+    Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value).
 
     Attributes:
         pods: in list order.
@@ -143,7 +145,13 @@ class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
 
 
 class OfTotal(Step, frozen=True, gc=False, tag_field="method", tag="OfTotal"):
-    """Object and External metrics with a Value target (6.5, 6.7); `ready_pods` is None where nobody counted them."""
+    """Object and External metrics with a Value target.
+
+    Source: docs/spec/decision.md 6.5 (Object, Value target), 6.7 (External, Value target).
+
+    Attributes:
+        ready_pods: None where they were not counted.
+    """
 
     usage_milli: int
     ratio: float
@@ -153,7 +161,13 @@ class OfTotal(Step, frozen=True, gc=False, tag_field="method", tag="OfTotal"):
 
 
 class OfAverage(Step, frozen=True, gc=False, tag_field="method", tag="OfAverage"):
-    """Object and External metrics with an AverageValue target (6.6, 6.8), over `replicas` of the scale's status."""
+    """Object and External metrics with an AverageValue target.
+
+    Source: docs/spec/decision.md 6.6 (Object, AverageValue target), 6.8 (External, AverageValue target).
+
+    Attributes:
+        replicas: of the scale's status; the divisor.
+    """
 
     usage_milli: int
     replicas: int
@@ -189,7 +203,7 @@ class MetricStep(Step, frozen=True, gc=False):
 
 
 class Selection(Step, frozen=True, gc=False):
-    """The pods of the target (3.1).
+    """The pods of the target (docs/spec/decision.md 3.1 (Selector checks)).
 
     Attributes:
         selector: the scale's text.
@@ -205,7 +219,7 @@ class Selection(Step, frozen=True, gc=False):
 
 
 class Combination(Step, frozen=True, gc=False):
-    """All metrics taken together (3.2).
+    """All metrics taken together (docs/spec/decision.md 3.2 (Loop)).
 
     Attributes:
         proposal: the largest, None where nothing may be concluded.
@@ -221,7 +235,9 @@ class Combination(Step, frozen=True, gc=False):
 
 
 class Stabilization(Step, frozen=True, gc=False):
-    """What earlier recommendations did to the proposal (8, 9.2).
+    """What earlier recommendations did to the proposal.
+
+    Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation).
 
     Attributes:
         proposal: before.
@@ -271,7 +287,7 @@ class PolicyBudget(Step, frozen=True, gc=False):
 
 
 class Limits(Step, frozen=True, gc=False):
-    """What rates and bounds did to the stabilized count (8, 9.3).
+    """What rates and bounds did to the stabilized count (docs/spec/decision.md 8, 9.3 (Rates and bounds)).
 
     Attributes:
         wanted: before.
@@ -299,7 +315,7 @@ class Limits(Step, frozen=True, gc=False):
 
 
 class ZeroRules(Step, frozen=True, gc=False):
-    """What matters at and around zero replicas (2, step 7)."""
+    """What matters at and around zero replicas (docs/spec/decision.md 2 (step 7))."""
 
     is_enabled: bool
     was_scaled_to_zero: bool
@@ -347,7 +363,8 @@ class Trace(Step, frozen=True, gc=False):
         scale_failure: why there is no scale, else empty; `error` has the prefix.
         behavior: of the spec, with the API's defaults; None without one.
         tolerance_down, tolerance_up: how far below and above 1.0 a ratio calls for no change.
-        is_lifted: whether the result was raised to the minimum on the way from zero (2, point 10.7).
+        is_lifted: whether the result was raised to the minimum on the way from zero (docs/spec/decision.md 2
+            (step 10.7)).
         current_replicas, status_replicas: of the scale.
         desired: the count that the sync ended with; None where it ended before that.
         reason: of the rescale.

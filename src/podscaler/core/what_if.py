@@ -3,7 +3,7 @@
 `podscaler explain --what-if` parses assignments with `parse`, applies them with `apply`, and decides again about the
 same facts with the same history. What comes out satisfies the API's validation, as if it had been applied with kubectl.
 
-Source: autoscaling/v2 (spec/api.md 1, 2); kube-controller-manager's flags.
+Source: autoscaling/v2 (docs/spec/api.md 1 (Types), 2 (Validation)); kube-controller-manager's flags.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Called by `podscaler.core.what_if`. Specs are JSON-ready data, changed in place.
 
-Source: autoscaling/v2 (spec/api.md 1).
+Source: autoscaling/v2 (docs/spec/api.md 1 (Types)).
 """
 
 import re

@@ -4,7 +4,7 @@ The metrics clients and the scale client read answers here. Upstream reads the r
 typed clients, which take an answer without a kind for what was asked for; the custom metrics API and scales with
 clients that want a kind. Their texts differ.
 
-Source: decision.md 7.6 rule 3.
+Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 3).
 """
 
 from typing import TypeVar

@@ -3,7 +3,8 @@
 `kube.dialing` and `kube.connection` raise NoAnswer with such words; they reach users in conditions and events, where
 operators search for them.
 
-Source: decision.md 7.6 rule 4; the texts of Go's packages net, crypto/tls and net/http.
+Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 4); the texts of Go's packages net, crypto/tls
+and net/http.
 """
 
 import errno

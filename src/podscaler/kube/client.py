@@ -9,7 +9,7 @@ connection broke after one second; ten times at most, the last ones at least fiv
 up to a tenth of itself at random. Everything else fails at once. Every request, repeated ones too, waits its turn where
 there is a rate limit.
 
-Source: controller.md 10; decision.md 7.6.
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
 Differs: upstream repeats without a delay of its own, obeys any Retry-After (here two minutes at most: then the caller's
 own back-off decides), and limits itself to 20 requests a second unless told otherwise.
 """

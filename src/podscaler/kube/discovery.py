@@ -4,7 +4,7 @@ The controller asks for the resource of a scale target and of an object that a m
 ask for versions. What was learnt is kept for 30 seconds; a lookup that finds nothing in that asks the server again, at
 most once a second. Lookups that need the same answer at once share one request.
 
-Source: controller.md 10; decision.md 2 step 2.
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 2 (Reconcile in order, step 2).
 Differs: upstream reads the discovery documents of all groups; here only the group in question is read.
 """
 

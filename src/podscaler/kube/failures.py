@@ -3,7 +3,7 @@
 `kube.client` calls `of_answer` for every answer outside 200-206. A Status speaks for itself; anything else gets a text
 by its code, followed by what was asked.
 
-Source: decision.md 7.6.
+Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
 """
 
 from typing import Any

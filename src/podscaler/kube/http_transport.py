@@ -8,7 +8,7 @@ client needs of HTTP is little, and a general library spends four fifths of its 
 3. 401 makes credentials renew themselves, and the request is sent once more if they did.
 4. A GET on a kept connection that the server had just closed is sent again on another; nothing else is.
 
-Source: controller.md 10; docs/decisions/http-client.md.
+Source: docs/spec/controller.md 10 (REST requests); docs/decisions/http-client.md.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The one seam between podscaler and the network: a request goes in, an answer or a stream of lines comes out.
 
-`kube.client` is the only caller. `HttpTransport` is the real one; `podscaler.testing.ScriptedTransport` is the fake
-that passes the same contract tests. Rules of every transport:
+`kube.client` is the only caller. `HttpTransport` is the real one; `podscaler.testing.transport.ScriptedTransport` is
+the fake that passes the same contract tests. Rules of every transport:
 
 1. An answer of any status is an answer; only what prevents an answer is a TransportError.
 2. Paths and queries are sent exactly as given (they are escaped already).

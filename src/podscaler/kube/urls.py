@@ -2,7 +2,7 @@
 
 Everything that asks an API server builds its URLs here.
 
-Source: controller.md 10; the documentation of Go's package net/url.
+Source: docs/spec/controller.md 10 (REST requests); the documentation of Go's package net/url.
 """
 
 import re

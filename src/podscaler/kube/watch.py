@@ -10,7 +10,8 @@ A controller runs one Reflector for each kind that it follows. Rules:
 4. Whatever fails is tried again after a growing delay, and said once in the log; only cancellation ends `run`.
 5. An object that cannot be decoded is left out with an error in the log: it must not hide the others.
 
-Source: controller.md 10; the API concepts page of the Kubernetes documentation (efficient detection of changes).
+Source: docs/spec/controller.md 10 (REST requests); the API concepts page of the Kubernetes documentation (efficient
+detection of changes).
 """
 
 import asyncio

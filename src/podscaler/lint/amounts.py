@@ -1,6 +1,6 @@
 """Amounts of resources in objects that nothing has validated.
 
-Called by `workloads` and by the rules about quotas.
+Called by the rules about quotas.
 """
 
 from typing import Any

@@ -4,7 +4,7 @@ Called by `reading`. Such an object is read by its definition, and by the rules 
 it has. The definition holds them as CEL, too, which is left out here: a HorizontalPodAutoscaler's own say more exactly
 where the fault is.
 
-Source: `podscaler crd`; spec/api.md 2.
+Source: `podscaler crd`; docs/spec/api.md 2 (Validation).
 """
 
 from collections.abc import Iterable, Iterator

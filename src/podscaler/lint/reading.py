@@ -2,7 +2,7 @@
 
 Called by the command line for the documents of files, and for the objects of a cluster's lists.
 
-Source: spec/api.md 2 (validation) and 2.9 (decoding).
+Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
 Differs: of objects of a cluster nothing is validated again, since the server has accepted them; but a PodAutoscaler is,
 because its controller refuses what servers without CEL accept.
 """

@@ -4,7 +4,7 @@ The kinds of apps, ReplicationController, and every other kind that has its pods
 
 Invariant: what cannot be told is None, never a guess; a workload that the API server would refuse tells nothing.
 
-Source: spec/decision.md 6.2 (which containers count); the LimitRanger's defaults.
+Source: docs/spec/decision.md 6.2 (Requests): which containers count; the LimitRanger's defaults.
 """
 
 from collections.abc import Iterable, Iterator

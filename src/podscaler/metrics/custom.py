@@ -3,7 +3,8 @@
 The version is negotiated: the group's preferred one if it is v1beta2 or v1beta1, else the first listed that is. Answers
 of both read alike. The choice is looked at again every sync period.
 
-Source: controller.md 10; decision.md 7.2, 7.3.
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.2 (Custom metrics for pods), 7.3 (Object
+metrics).
 """
 
 import msgspec

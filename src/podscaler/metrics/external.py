@@ -1,6 +1,6 @@
 """Metrics that belong to no object of the cluster, from external.metrics.k8s.io.
 
-Source: controller.md 10; decision.md 7.4.
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.4 (External metrics).
 """
 
 import msgspec

@@ -3,7 +3,7 @@
 The controller calls `answer` for each metric of an autoscaler. A failure of any kind becomes a `model.Failure`: it is
 the decision's business what that means.
 
-Source: decision.md 7.
+Source: docs/spec/decision.md 7 (Metrics client).
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Resource metrics (cpu, memory, ...) of pods, from metrics.k8s.io.
 
-Source: controller.md 10; decision.md 7.1.
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.1 (Resource metrics).
 """
 
 import msgspec

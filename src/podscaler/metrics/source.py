@@ -2,7 +2,8 @@
 
 The controller asks a MetricsSource; `podscaler.metrics.api` answers from the three metrics APIs of a cluster. What
 comes back is the API's typed answer, which the decision core turns into samples and which recordings keep as it is. A
-failure is a StatusError whose text is the bare `<e>` of decision.md 7: the prefixes are the core's.
+failure is a StatusError whose text is the bare `<e>` of docs/spec/decision.md 7 (Metrics client): the prefixes are the
+core's.
 """
 
 from typing import Protocol

@@ -1,6 +1,6 @@
 """Quantities: every row of the measured table, the errors, and what must hold for all of them.
 
-Source: spec/quantity.md section 7 (program output of Kubernetes v1.37.0).
+Source: docs/spec/quantity.md 7 (Examples): program output of Kubernetes v1.37.0.
 """
 
 import pytest

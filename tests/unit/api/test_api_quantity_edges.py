@@ -1,6 +1,6 @@
 """Quantities where their rules turn: how many digits stay small, which texts are remembered, floats out of range.
 
-Source: spec/quantity.md 2 to 6. The measured table is in test_api_quantity.py.
+Source: docs/spec/quantity.md 2 (Parsing) to 6 (JSON). The measured table is in test_api_quantity.py.
 """
 
 import math
@@ -34,7 +34,7 @@ SMALL, BIG = True, False
     ],
 )
 def test_how_many_digits_stay_small(digits: int, suffix: str, is_small: bool) -> None:
-    """Only the small form remembers a text with its plus sign (2, steps 1 and 2)."""
+    """Only the small form remembers a text with its plus sign (docs/spec/quantity.md 2 (steps 1 and 2))."""
     text = f"+{'1' * digits}{suffix}"
     assert str(parse(text)).startswith("+") is is_small
 

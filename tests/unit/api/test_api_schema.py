@@ -8,7 +8,7 @@ import pytest
 
 from podscaler.api import schema
 
-SPEC = Path(__file__).parent / "protobuf_fields.json"
+SPEC = Path(__file__).parents[3] / "docs" / "spec" / "protobuf_fields.json"
 PREFIXES = sorted(
     file.name.removesuffix(".json").rpartition("_")[0] + "/" + file.name.removesuffix(".json").rpartition("_")[2]
     for file in (resources.files("podscaler.api.data") / "types").iterdir()

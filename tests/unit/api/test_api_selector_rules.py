@@ -1,6 +1,7 @@
 """What is wrong with keys and values inside a selector, and how several faults are told together.
 
-Source: spec/decision.md 12.2 to 12.4. Single faults of the grammar are in test_api_selectors.py.
+Source: docs/spec/decision.md 12.2 (Canonical selector string) to 12.4 (Converting a metric's selector). Single faults
+of the grammar are in test_api_selectors.py.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Label selectors: canonical texts, matching, error texts, conversion of objects.
 
-Source: spec/decision.md 12.1 to 12.4.
+Source: docs/spec/decision.md 12.1 (Label selector inside a message) to 12.4 (Converting a metric's selector).
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The check against our own writes: each rule of controller.md 5."""
+"""The check against our own writes: each rule of docs/spec/controller.md 5 (Consistency store)."""
 
 import pytest
 

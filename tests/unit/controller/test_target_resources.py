@@ -1,6 +1,6 @@
 """Kinds that are served under several names: which resource's scale is read, and whose error is told.
 
-Source: spec/decision.md 2 (steps 2 and 3).
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 2 and 3).
 """
 
 import random

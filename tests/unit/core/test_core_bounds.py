@@ -1,6 +1,6 @@
 """Rates and bounds: the limit that applies, and what ScalingLimited says about it.
 
-Source: spec/decision.md 8, 9.3.
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.3 (Rates and bounds).
 """
 
 import pytest

@@ -1,6 +1,7 @@
 """All metrics together: the largest wins, failures forbid conclusions.
 
-Source: spec/decision.md 3.2, 3.3, 14. Each metric is an External one whose value over its target is the proposal.
+Source: docs/spec/decision.md 3.2 (Loop), 3.3 (Failure of one metric), 14 (Test vectors). Each metric is an External one
+whose value over its target is the proposal.
 """
 
 import pytest

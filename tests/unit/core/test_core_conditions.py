@@ -1,6 +1,6 @@
 """Conditions: matched by type, never reordered, transition times only when the status changes.
 
-Source: spec/decision.md 11.3.
+Source: docs/spec/decision.md 11.3 (Conditions).
 """
 
 from podscaler.api.autoscaling import Condition

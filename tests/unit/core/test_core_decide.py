@@ -1,6 +1,6 @@
 """One sync from start to end: branches, conditions, events, errors, history.
 
-Source: spec/decision.md 2, 3, 11, 14.
+Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 11 (Status), 14 (Test vectors).
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """What will be asked of the metrics APIs, before anybody asks.
 
-Source: spec/decision.md 2 (step 9), 3.1, 3.3.
+Source: docs/spec/decision.md 2 (Reconcile in order, step 9), 3.1 (Selector checks), 3.3 (Failure of one metric).
 """
 
 import pytest

@@ -1,6 +1,7 @@
 """Where numbers do not fit: wrapping sums, percentages and policies, floats out of range, NaN.
 
-Source: spec/decision.md 1.1, 6.3 to 6.9, 9.3, 13. Upstream's validation keeps most of these out, but not its
+Source: docs/spec/decision.md 1.1 (Integer and float semantics), 6.3 (Utilisation target) to 6.9 (Where overflow shows),
+9.3 (Rates and bounds), 13 (Differences of v1.38 alpha). Upstream's validation keeps most of these out, but not its
 arithmetic.
 """
 

@@ -1,6 +1,6 @@
 """The memory of an autoscaler: slots, outdated events, bounded growth.
 
-Source: spec/decision.md 8, 10.
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 10 (Scale-event history).
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Typed pods and scales become facts.
 
-Source: spec/decision.md 6.1, 6.2; the numbers of requests in thousandths.
+Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests); the numbers of requests in thousandths.
 """
 
 from typing import Any

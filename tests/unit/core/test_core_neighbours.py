@@ -1,6 +1,6 @@
 """The store of selectors: lookups, replacement, forgetting, cost.
 
-Source: spec/controller.md 1.
+Source: docs/spec/controller.md 1 (State).
 """
 
 import pytest

@@ -1,6 +1,7 @@
 """The replica calculator of metrics with a value for each pod, as tables.
 
-Source: spec/decision.md 6.3, 6.4, 14. Unless said otherwise each pod requests 1000m of CPU and is long ready.
+Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value), 14 (Test vectors). Unless said
+otherwise each pod requests 1000m of CPU and is long ready.
 """
 
 from collections.abc import Sequence

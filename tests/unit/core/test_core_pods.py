@@ -1,6 +1,7 @@
 """Which samples count: the first rule that matches a pod, at its edges.
 
-Source: spec/decision.md 6.1. Seconds count from now; the CPU initialization period is 300 s, the readiness delay 30 s.
+Source: docs/spec/decision.md 6.1 (Grouping pods). Seconds count from now; the CPU initialization period is 300 s, the
+readiness delay 30 s.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """Policies: what they allow, given what was changed within their periods.
 
-Source: spec/decision.md 9.3, 10, 14; KEP-853. Events are written as (change, seconds ago).
+Source: docs/spec/decision.md 9.3 (Rates and bounds), 10 (Scale-event history), 14 (Test vectors); KEP-853. Events are
+written as (change, seconds ago).
 """
 
 import pytest

@@ -1,6 +1,7 @@
 """Names and error texts of each metric type and target.
 
-Source: spec/decision.md 3.3, 4, 12.1, 12.4.
+Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 12.1 (Label selector inside a message), 12.4
+(Converting a metric's selector).
 """
 
 import pytest

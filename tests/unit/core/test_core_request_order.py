@@ -1,6 +1,6 @@
 """Which request is meant, and which missing one is told first.
 
-Source: spec/decision.md 6.2, from the pod's manifest to the number.
+Source: docs/spec/decision.md 6.2 (Requests), from the pod's manifest to the number.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """What a pod requests, and what is said where it does not.
 
-Source: spec/decision.md 6.2.
+Source: docs/spec/decision.md 6.2 (Requests).
 """
 
 import pytest

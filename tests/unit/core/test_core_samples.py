@@ -1,6 +1,6 @@
 """Answers of metrics APIs become samples.
 
-Source: spec/decision.md 7.1 to 7.4.
+Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Settings from recorded flags, and what versions differ in.
 
-Source: spec/controller.md 7, spec/decision.md 1.2, 13.
+Source: docs/spec/controller.md 7 (Flags), docs/spec/decision.md 1.2 (Feature gates), 13 (Differences of v1.38 alpha).
 """
 
 import re

@@ -1,6 +1,6 @@
 """What becomes of the scale: written later, or refused.
 
-Source: spec/decision.md 2 (step 11), 10.
+Source: docs/spec/decision.md 2 (Reconcile in order, step 11), 10 (Scale-event history).
 """
 
 import pytest

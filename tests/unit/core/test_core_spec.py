@@ -1,6 +1,6 @@
 """The spec of an autoscaler as a decision reads it: defaults, target, behavior, tolerance.
 
-Source: spec/api.md 1.1, spec/decision.md 2, 5.
+Source: docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5 (Tolerance).
 """
 
 import msgspec

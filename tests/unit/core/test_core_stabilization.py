@@ -1,6 +1,7 @@
 """Stabilization windows: which recommendations count, which slot is reused, what the condition says.
 
-Source: spec/decision.md 8, 9.1, 9.2; KEP-853. Recommendations are written as (replicas, seconds ago).
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.1 (Scale-down window), 9.2 (Stabilisation); KEP-853.
+Recommendations are written as (replicas, seconds ago).
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Values in status: upstream's text, as the API server gives it back.
 
-Source: spec/decision.md 11.4.
+Source: docs/spec/decision.md 11.4 (Text of status quantities).
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """The pods of the target: selector faults, and autoscalers that share pods.
 
-Source: spec/decision.md 3.1.
+Source: docs/spec/decision.md 3.1 (Selector checks).
 """
 
 import pytest

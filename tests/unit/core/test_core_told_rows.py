@@ -1,6 +1,6 @@
 """Every row of what a sync can tell: conditions, events, reasons of a rescale, each from a sync that tells it.
 
-Source: spec/decision.md 11.3.
+Source: docs/spec/decision.md 11.3 (Conditions).
 """
 
 from collections.abc import Callable

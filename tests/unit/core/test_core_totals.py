@@ -1,6 +1,6 @@
 """The replica calculator of metrics with one value for all pods, as tables.
 
-Source: spec/decision.md 6.5 to 6.9, 14.
+Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.9 (Where overflow shows), 14 (Test vectors).
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The texts of refused requests: every row of decision.md 7.6."""
+"""The texts of refused requests: every row of docs/spec/decision.md 7.6 (How an HTTP failure becomes text)."""
 
 import pytest
 

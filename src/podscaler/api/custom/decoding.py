@@ -1,6 +1,6 @@
 """Bodies of custom objects: pruned, without idle nulls, with clean metadata; what was odd is told.
 
-Called by the API server in place of `podscaler.api.decoding`, through `Version.decode`.
+`podscaler.api.custom.records` gives it to the API server as `Version.decode`, in place of `podscaler.api.decoding`.
 
 Source: the behaviour of the API server with custom resources; the messages of fieldValidation=Strict.
 """

@@ -1,7 +1,7 @@
 """The scale subresource of a custom resource: where its replicas and its selector stand, and what may stand there.
 
-Called by `records`. Source: spec/api.md 5; the API documentation of CustomResourceSubresourceScale;
-tests/conformance/golden/scale.jsonl.
+Called by `records`. Source: docs/spec/api.md 5 (Scale subresource); the API documentation of
+CustomResourceSubresourceScale; tests/conformance/golden/scale.jsonl.
 """
 
 from typing import Any

@@ -2,7 +2,8 @@
 
 `podscaler.controlplane.custom_kinds` does what a definition asks for; here is what the object itself may be.
 
-Source: the API reference of apiextensions.k8s.io/v1; spec/api.md 5; tests/conformance/golden/scale.jsonl.
+Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
+tests/conformance/golden/scale.jsonl.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The record of HorizontalPodAutoscaler (autoscaling/v2, which is stored, and v1).
 
-Source: spec/api.md.
+Source: docs/spec/api.md.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@
 Called by the conversions of those versions. The annotations belong to the conversion: no version shows one that it does
 not write itself, and none is stored. Objects are changed at their top only; their parts are replaced.
 
-Source: spec/api.md 4.
+Source: docs/spec/api.md 4 (Conversion).
 """
 
 from typing import Any

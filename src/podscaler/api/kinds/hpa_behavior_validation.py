@@ -2,7 +2,7 @@
 
 Called by `hpa_validation`.
 
-Source: spec/api.md 2.6.
+Source: docs/spec/api.md 2.6 (behavior).
 """
 
 from podscaler.api.field import FieldError, invalid, not_supported, required

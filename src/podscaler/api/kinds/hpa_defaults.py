@@ -3,7 +3,7 @@
 Called by the record in place, before validation; and again when an object is read, so that an object stored through v1
 (which defaults no behavior) appears complete in v2.
 
-Source: spec/api.md 1.
+Source: docs/spec/api.md 1 (Types).
 """
 
 from podscaler.api.resources import Object

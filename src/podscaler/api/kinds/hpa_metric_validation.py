@@ -3,7 +3,7 @@
 Called by `hpa_validation`. The steps and their order are upstream's: only the first source that is there is looked at
 in detail, whatever the type says.
 
-Source: spec/api.md 2.4.
+Source: docs/spec/api.md 2.4 (metrics).
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 Called by `hpa_v1`. Both forms are complete: fields that Go always writes are there. Keys stand in Go's order, since
 the annotation is text.
 
-Source: spec/api.md 4 (table of shapes; target type rebuilt).
+Source: docs/spec/api.md 4 (Conversion): the table of shapes, from which the type of the target is rebuilt.
 """
 
 from typing import Any

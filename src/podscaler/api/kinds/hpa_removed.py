@@ -1,9 +1,10 @@
 """The record of HorizontalPodAutoscaler with the versions that upstream no longer serves.
 
-Called by `up`, which puts it in the place of the usual record where the user asks for old versions. Objects are stored
-as without it, so that it can be switched on and off.
+Used by `podscaler up` in place of the usual record where the user asks for old versions, by `podscaler convert` and by
+`podscaler lint`. Objects are stored as without it, so that it can be switched on and off.
 
-Source: spec/api.md 6; upstream's release notes for the releases in which the versions came and went.
+Source: docs/spec/api.md 6 (Older versions); upstream's release notes for the releases in which the versions came and
+went.
 """
 
 from collections.abc import Callable, Iterable

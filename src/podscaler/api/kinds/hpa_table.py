@@ -2,7 +2,7 @@
 
 Called through the record's printer.
 
-Source: spec/api.md 7.
+Source: docs/spec/api.md 7 (Table output).
 """
 
 from typing import Any

@@ -1,11 +1,11 @@
 """Conversion of HorizontalPodAutoscaler between autoscaling/v1 and v2.
 
 v1 knows one metric, cpu utilization; what it cannot say travels in annotations, so that a client of v1 that writes back
-what it read loses almost nothing (spec/api.md 4 lists the exceptions).
+what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
 Called by the record. Inputs are not changed.
 
-Source: spec/api.md 4.
+Source: docs/spec/api.md 4.
 """
 
 from podscaler.api.kinds import hpa_annotations, hpa_defaults, hpa_metrics_v1

@@ -1,10 +1,11 @@
 """Reading the JSON that autoscaling/v1 keeps in annotations, as Go reads it into its structs.
 
-Called by `hpa_v1`. A reader is a function from a parsed JSON value to clean data; it raises ValueError for a value of
-the wrong type, and then the whole annotation counts as not there. Unknown keys are skipped, keys match whatever their
-case, null counts as absent, absent values are filled with Go's zero where the struct has no pointer.
+Called by `hpa_annotations` and `hpa_v2beta1`. A reader is a function from a parsed JSON value to clean data; it raises
+ValueError for a value of the wrong type, and then the whole annotation counts as not there. Unknown keys are skipped,
+keys match whatever their case, null counts as absent, absent values are filled with Go's zero where the struct has no
+pointer.
 
-Source: spec/api.md 4.
+Source: docs/spec/api.md 4 (Conversion).
 """
 
 from collections.abc import Callable, Mapping

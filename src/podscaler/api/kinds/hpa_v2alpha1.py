@@ -6,7 +6,8 @@ stand first, as those of v1 do.
 
 Called by the record in `hpa_removed`. Inputs are not changed.
 
-Source: spec/api.md 4 and 6; the proposal of the version (HPA with arbitrary metrics).
+Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions); the proposal of the version (HPA with arbitrary
+metrics).
 Differs: upstream dropped the version before there was anything that it could not say; the annotations are the ones that
 upstream uses for v1.
 """

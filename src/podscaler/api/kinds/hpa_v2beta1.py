@@ -4,7 +4,7 @@ v2beta1 has flat metrics, those of v1's annotations, and no behavior, which trav
 
 Called by the record in `hpa_removed`. Inputs are not changed.
 
-Source: spec/api.md 4 and 6.
+Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
 
 from podscaler.api.kinds import hpa_annotations, hpa_defaults, hpa_metrics_v1, hpa_v1_annotations, hpa_v2beta2

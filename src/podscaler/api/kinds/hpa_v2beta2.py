@@ -5,7 +5,7 @@ annotations of their own, as plain quantities; the generations are lost.
 
 Called by the record in `hpa_removed`. Inputs are not changed.
 
-Source: spec/api.md 6; the annotations are upstream's (scale-up-tolerance, scale-down-tolerance).
+Source: docs/spec/api.md 6 (Older versions); the annotations are upstream's (scale-up-tolerance, scale-down-tolerance).
 """
 
 from typing import Any

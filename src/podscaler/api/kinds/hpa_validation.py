@@ -2,7 +2,7 @@
 
 Called by the record. Metrics are in `hpa_metric_validation`, the rules of behaviors in `hpa_behavior_validation`.
 
-Source: spec/api.md 2.
+Source: docs/spec/api.md 2 (Validation).
 """
 
 from podscaler.api.field import FieldError, forbidden, invalid, required

@@ -2,7 +2,7 @@
 
 Called by the records of workloads. The meaning of selectors is `podscaler.api.selectors`.
 
-Source: spec/decision.md 12.2; golden captures of refused workloads.
+Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures of refused workloads.
 """
 
 from podscaler.api import names, printing, selectors

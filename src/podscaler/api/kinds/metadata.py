@@ -2,7 +2,7 @@
 
 Called by the API server before a kind's own validation; parts of it by kinds whose specs carry labels or references.
 
-Source: spec/api.md 2.7; golden captures of refused objects.
+Source: docs/spec/api.md 2.7 (metadata); golden captures of refused objects.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What the classes that a new pod names make of it: its PriorityClass and its RuntimeClass.
 
-Called by `controlplane.pod_classes`, which looks the classes up. Specs are changed in place; what is returned is
-why there cannot be such a pod, empty if there can.
+Called by `podscaler.controlplane.pod_classes`, which looks the classes up. Specs are changed in place; what is returned
+is why there cannot be such a pod, empty if there can.
 
 Source: upstream's admission plugins Priority and RuntimeClass.
 """

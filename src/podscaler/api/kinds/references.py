@@ -2,7 +2,7 @@
 
 Called by the validation of autoscalers, ingresses and ingress classes.
 
-Source: spec/api.md 2.3, 2.5.
+Source: docs/spec/api.md 2.3 (spec), 2.5 (Name rules).
 """
 
 from podscaler.api import names

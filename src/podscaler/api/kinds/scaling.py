@@ -2,7 +2,7 @@
 
 Called by the records of workloads, and by the API server for `kubectl get deploy web --subresource=scale`.
 
-Source: spec/api.md 5.
+Source: docs/spec/api.md 5 (Scale subresource).
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
 Called for the generation (did the spec change?) and for fields that may not change. `100m` of cpu equals `0.1`, an
 empty list equals none; everything else counts, including the order of lists.
 
-Source: spec/api.md 3.
+Source: docs/spec/api.md 3 (Create, update, status update).
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
 Called by the records of kinds with a status: a write of the object leaves the status alone, a write of the status
 leaves the rest alone, a new object starts without one.
 
-Source: spec/api.md 3.
+Source: docs/spec/api.md 3 (Create, update, status update).
 """
 
 from collections.abc import Callable

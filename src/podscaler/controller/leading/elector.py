@@ -12,7 +12,8 @@ An Office tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
 Differs from client-go: rule 4; a holder that sees another in its place stops at once, and not at its renew deadline;
 a Lease that was deleted while another held it is not created anew before that one's time is over.
 
-Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1.37); spec/controller.md 11.
+Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1.37); docs/spec/controller.md 11 (Leader
+election).
 """
 
 import logging

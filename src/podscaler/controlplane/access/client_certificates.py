@@ -1,6 +1,6 @@
 """Users by client certificate: the common name is the user, the organizations are the groups.
 
-Called by `server.dispatch` with what TLS has verified against our authority.
+Called by `server.doors` with what TLS has verified against our authority.
 
 Source: X.509 client certificates (Kubernetes documentation, Authenticating).
 """

@@ -1,6 +1,6 @@
 """Acting for somebody else: the `Impersonate-*` headers, and who may send them.
 
-Called by `server.dispatch` for every request with such a header. Two ways lead to it. Constrained: the verb
+Called by `server.doors` for every request with such a header. Two ways lead to it. Constrained: the verb
 `impersonate-on:MODE:VERB` on what the request is about, and `impersonate:MODE` on each part of the wanted identity.
 Legacy: the verb `impersonate` on each part. The first refusal of the most specific mode is the one that is told.
 

@@ -1,6 +1,6 @@
 """Who may do what: the one place that is asked before a request is carried out.
 
-Called by `server.dispatch` for every request, by the access reviews, by `impersonation` and `escalation`. Members of
+Called by `server.doors` for every request, by the access reviews, by `impersonation` and `escalation`. Members of
 system:masters may do everything; everyone else may do what the roles bound to them say.
 
 Source: upstream's RBAC authorizer and its refusals; tests/conformance/golden/errors.jsonl.

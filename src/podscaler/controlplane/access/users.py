@@ -1,6 +1,6 @@
 """Who sent a request: names, groups and what else is known of a user.
 
-Made by `tokens`, `certificates` and `impersonation`; read by `rules` and the reviews of `server`.
+Made by `tokens`, `client_certificates` and `impersonation`; read by `rules` and the reviews of `server`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.MetricApis`) and runs
 `run`. Without any such ConfigMap the APIs are served, with nothing in them.
 
-Source: the paths of the custom metrics API server library; controller.md 10.
+Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,7 +3,7 @@
 Called by the handlers of writes and deletes. Nothing here defaults or validates; what comes out has only known fields,
 in the version that the client wrote.
 
-Source: the API server's decoder and its refusals (spec/api.md 2.9).
+Source: the API server's decoder and its refusals (docs/spec/api.md 2.9 (Other errors)).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """DELETE of objects and collections.
 
-Called by `app`. Options come from the body or, where there is none, from the query.
+Called by `dispatch`. Options come from the body or, where there is none, from the query.
 """
 
 from podscaler.api import field

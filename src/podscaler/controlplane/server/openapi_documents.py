@@ -1,7 +1,7 @@
 """Which OpenAPI v3 documents there are now: those of the kinds that are always served, and those of custom resources.
 
-Called by `openapi_pages` whenever the routes have changed. What did not change is made by the same function as before,
-so that a new custom resource costs its own document and no other.
+Made by `app`, read by `openapi_pages`, and brought up to date whenever the routes have changed. What did not change is
+made by the same function as before, so that a new custom resource costs its own document and no other.
 """
 
 from collections.abc import Callable, Mapping, Sequence

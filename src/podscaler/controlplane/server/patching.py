@@ -1,8 +1,8 @@
 """PATCH of objects, their status and their scale.
 
-Called by `app`. A patch applies to the newest object in the version of the path, inside the store's read-change-write:
-a client sees a conflict only if its patch names a resourceVersion. What comes out is decoded, defaulted and turned into
-the storage version like any body.
+Called by `dispatch`. A patch applies to the newest object in the version of the path, inside the store's
+read-change-write: a client sees a conflict only if its patch names a resourceVersion. What comes out is decoded,
+defaulted and turned into the storage version like any body.
 
 Source: the API server's patch handler and its refusals (golden update-hpa.jsonl).
 """

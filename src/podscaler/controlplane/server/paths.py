@@ -1,6 +1,6 @@
 """What a request's path names: a resource, an object of it, a subresource.
 
-Called by `app` once a request; pure. The path forms are
+Called by `dispatch` once a request; pure. The path forms are
 
     /api/v1/...            /apis/GROUP/VERSION/...
     [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]

@@ -1,6 +1,6 @@
 """`GET .../pods/NAME/log`: a container's log as plain text, also as it grows.
 
-Called by `app`; the bytes come from the node's `PodLogs`.
+Called by `dispatch`; the bytes come from the node's `PodLogs`.
 
 Source: core/v1 PodLogOptions, its defaulting of the container and its refusals.
 """

@@ -1,6 +1,6 @@
 """GET of objects and lists.
 
-Called by `app`. They come from memory and cost a lookup; objects that are not stored are `virtual`'s.
+Called by `dispatch`. They come from memory and cost a lookup; objects that are not stored are `virtual`'s.
 """
 
 from podscaler.controlplane.server import names, queries, refusals, rendering

@@ -1,6 +1,6 @@
 """Objects that are not stored but computed on demand, shown as if they were.
 
-Called by `app` for resources whose record says `stored=False`; read-only, without a resourceVersion.
+Called by `dispatch` for resources whose record says `stored=False`; read-only, without a resourceVersion.
 
 Source: the metrics.k8s.io API. Differs: metrics-server words a 404 with the kind, `podmetrics.metrics.k8s.io`.
 """

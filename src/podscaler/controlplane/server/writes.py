@@ -1,7 +1,7 @@
 """POST and PUT of objects and their status.
 
-Called by `app`. The body is decoded in the version of the path, defaulted, turned into the storage version and handed
-to `objects`, where everything else is decided.
+Called by `dispatch`. The body is decoded in the version of the path, defaulted, turned into the storage version and
+handed to `objects`, where everything else is decided.
 """
 
 from podscaler.api.json_text import DecodeError

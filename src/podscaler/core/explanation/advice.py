@@ -3,7 +3,8 @@
 Called by `explained`. The first entry of the table whose text occurs in the error applies; errors that nobody foresaw
 get no advice rather than a wrong one.
 
-Source: the error texts of spec/decision.md 2, 3, 6, 7.
+Source: the error texts of docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 6 (Replica
+calculator), 7 (Metrics client).
 """
 
 from podscaler.core.explanation.verdict import Ending, Verdict

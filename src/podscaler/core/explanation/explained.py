@@ -1,6 +1,6 @@
 """The explanation of one decision: the sentence, what can be done, and the steps, as data and as text.
 
-`podscaler explain` and the dashboard call `explain`, and print the result as JSON or with `text`.
+`podscaler explain` calls `explain`, and prints the result as JSON or with `text`.
 """
 
 from collections.abc import Iterable, Sequence

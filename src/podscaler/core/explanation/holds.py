@@ -2,7 +2,7 @@
 
 Called for the sentence.
 
-Source: spec/decision.md 8, 9.
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 Called by `steps`.
 
-Source: spec/decision.md 3.2, 8, 9.
+Source: docs/spec/decision.md 3.2 (Loop), 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,7 +2,7 @@
 
 Called by `steps`.
 
-Source: spec/decision.md 4 to 6.
+Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
 """
 
 from collections.abc import Iterable

@@ -7,7 +7,7 @@ these, in order, until one of them comes to another count.
 
 What is found is the earliest instant; the controller acts at its first sync after it.
 
-Source: spec/decision.md 8 to 10.
+Source: docs/spec/decision.md 8 (Normalisation without behavior) to 10 (Scale-event history).
 """
 
 from collections.abc import Iterable

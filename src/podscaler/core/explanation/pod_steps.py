@@ -2,7 +2,7 @@
 
 Called by `metric_steps`. However many pods there are, a rule takes one line.
 
-Source: spec/decision.md 6.1, 6.3.
+Source: docs/spec/decision.md 6.1 (Grouping pods), 6.3 (Utilisation target).
 """
 
 from collections.abc import Iterable, Sequence

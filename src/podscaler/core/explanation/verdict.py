@@ -2,7 +2,8 @@
 
 The sentence, the steps and the comparison of what-if start from it.
 
-Source: spec/decision.md 2, 3, 8, 9.
+Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 8 (Normalisation without behavior), 9
+(Normalisation with behavior).
 """
 
 from enum import StrEnum

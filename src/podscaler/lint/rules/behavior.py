@@ -1,6 +1,7 @@
 """Behaviors that do nothing, or not what they say: PSL009, PSL010, PSL021, PSL024.
 
-Source: spec/decision.md 9; the defaults of a behavior are spec/api.md 1.
+Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a behavior are docs/spec/api.md 1
+(Types).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Bounds that leave nothing to decide (PSL014), or nothing to the rate limits (PSL015).
 
-Source: spec/decision.md 8 and 9.3, as `podscaler.core` computes them.
+Source: docs/spec/decision.md 8 (Normalisation without behavior) and 9.3 (Rates and bounds), as `podscaler.core`
+computes them.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Metrics that mean something else than their author may think: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
-Source: spec/decision.md 7: a Value is compared as it is and multiplies the current replicas, an AverageValue is divided
-by them first.
+Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target): a Value is compared as
+it is and multiplies the current replicas, an AverageValue is divided by them first.
 """
 
 import difflib

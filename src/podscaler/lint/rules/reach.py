@@ -1,6 +1,7 @@
 """Targets that what is measured never leaves: PSL011 by the tolerance, PSL016 by the containers' limits.
 
-Source: spec/decision.md 6.3: nothing happens while the ratio of usage to target is within the tolerance of 1.
+Source: docs/spec/decision.md 6.3 (Utilisation target): nothing happens while the ratio of usage to target is within the
+tolerance of 1.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Targets of utilization that need what the pod template does not have: PSL001 requests, PSL019 the container.
 
-Source: spec/decision.md 6.2: one container without a request fails the metric for all pods.
+Source: docs/spec/decision.md 6.2 (Requests): one container without a request fails the metric for all pods.
 """
 
 from collections.abc import Iterator

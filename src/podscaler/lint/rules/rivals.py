@@ -1,7 +1,7 @@
 """Objects that work against each other: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
 
-Source: spec/decision.md 5 (pods that several autoscalers pick make all of them stop); the README of the vertical
-autoscaler; KEDA's ScaledObject, which makes an autoscaler of its own.
+Source: docs/spec/decision.md 3.1 (Selector checks): pods that several autoscalers select make all of them stop; the
+README of the vertical autoscaler; KEDA's ScaledObject, which makes an autoscaler of its own.
 """
 
 from collections import defaultdict

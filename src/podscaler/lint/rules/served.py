@@ -1,6 +1,7 @@
 """Metrics that no adapter of the cluster serves (PSL013). Says nothing about files alone.
 
-Source: spec/decision.md 7 (which API serves which type); the discovery documents of metrics adapters.
+Source: docs/spec/decision.md 7 (Metrics client): which API serves which type; the discovery documents of metrics
+adapters.
 """
 
 from collections.abc import Iterator, Mapping

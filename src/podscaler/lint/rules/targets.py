@@ -1,6 +1,7 @@
 """Targets that cannot be scaled (PSL002), or are not there (PSL003).
 
-Source: spec/decision.md 2: the target is found by group and kind, whatever version the reference names.
+Source: docs/spec/decision.md 2 (Reconcile in order): the target is found by group and kind, whatever version the
+reference names.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Objects that the API server would refuse: PSL000 for every fault, PSL017 for the one that zero replicas make.
 
-Source: spec/api.md 2.
+Source: docs/spec/api.md 2 (Validation).
 """
 
 import difflib

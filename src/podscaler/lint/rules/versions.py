@@ -1,6 +1,6 @@
 """API versions that clusters no longer serve (PSL018).
 
-Source: spec/api.md 6; the deprecation guide of Kubernetes.
+Source: docs/spec/api.md 6 (Older versions); the deprecation guide of Kubernetes.
 """
 
 from collections.abc import Iterator
