@@ -168,6 +168,7 @@ UNUSED = {
         for verb in ("create", "patch", "update")
     },
     Grant("update", "", "events"): "granted to the built-in controller too, which patches as well",
+    Grant("get", "coordination.k8s.io", "leases", "kube-controller-manager"): "asked for while that one competes",
     Grant("get", "autoscaling", "horizontalpodautoscalers"): "granted to the built-in controller too; the watch tells",
     Grant("list", "custom.metrics.k8s.io", "*"): "granted to the built-in controller too; adapters are asked by name",
     Grant("get", "external.metrics.k8s.io", "*"): "granted to the built-in controller too; adapters give lists",

@@ -26,7 +26,7 @@ def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) 
     if not source.has_history and verdict.wanted != verdict.current and trace.limits is not None:
         return _without_history(trace, verdict)
     text = _WRITERS.get(verdict.ending, _held)(trace, verdict, source)
-    return f"{text}{_until(trace, verdict, outlook)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
+    return f"{text}{_until(trace, verdict, outlook, source)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
 
 
 def _no_scale(trace: Trace, verdict: Verdict, source: Source) -> str:
@@ -161,13 +161,14 @@ def _status_failure(trace: Trace) -> str:
     return f"; the status could not be written: {trace.status_failure}" if trace.status_failure else ""
 
 
-def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None) -> str:
+def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) -> str:
     if outlook is None:
         return ""
-    kind = "next step" if verdict.is_change else "earliest change"
+    kind = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"
     if outlook.at <= trace.now:
         return f"; {kind} at the next sync, to {outlook.replicas}"
-    return f"; {kind} in {wording.wait(outlook.at - trace.now)}, to {outlook.replicas}"
+    latest = "" if source.is_past else " at the latest"  # a cluster keeps a recommendation up to a minute too long
+    return f"; {kind} in {wording.wait(outlook.at - trace.now)}{latest}, to {outlook.replicas}"
 
 
 _WRITERS: dict[Ending, Callable[[Trace, Verdict, Source], str]] = {
