@@ -213,7 +213,7 @@ def _rewritten(match: re.Match[bytes]) -> bytes:
 
 _encode = msgspec.json.Encoder().encode
 _WHOLE_FLOAT = re.compile(rb"\.0(?:[,}\]]|$)")
-_WITH_EXPONENT = re.compile(rb"e-?[0-9]+(?:[,}\]]|$)")
+_WITH_EXPONENT = re.compile(rb"e[-0-9][0-9]*(?:[,}\]]|$)")
 """What the encoder writes in another way than Go; both also find some strings, and are quick for their first byte."""
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<float>-?[0-9]+(?:\.[0-9]+(?:e-?[0-9]+)?|e-?[0-9]+))')
 _ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
