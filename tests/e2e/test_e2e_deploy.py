@@ -198,6 +198,10 @@ def test_permissions_suffice_and_each_is_used(plane: Up, controller: ShippedCont
                 lambda path=path: plane.get(path.format(namespace="shop"))["spec"]["replicas"],
                 until=lambda replicas: replicas == 3,
             )
+        for name in ("web", "db", "set", "rc", "pool"):  # a record that is kept already is changed
+            plane.patch(
+                f"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/{name}", {"spec": {"maxReplicas": 2}}
+            )
         unused = eventually(lambda: idle(controller, audit_log), until=lambda found: found <= set(UNUSED), every_s=1)
         assert controller.stop() == 0
     finally:
