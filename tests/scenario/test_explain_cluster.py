@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from podscaler.core import what_if
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import UsageError
 from podscaler.kube import http_transport, locate
+from podscaler.kube import transport as transports
 from podscaler.kube.client import Client
 
 MINUTE = 60_000_000_000
@@ -247,6 +248,70 @@ async def test_all_autoscalers_in_one_line_each(world: ApiServerWorld) -> None:
             assumed,
         ),
     ]
+
+
+async def requests_of_all(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that the explanation of all autoscalers asks for."""
+    asked: list[str] = []
+    request = http_transport.HttpTransport.request
+
+    async def noted(transport: http_transport.HttpTransport, sent: transports.Request) -> transports.Answer:
+        asked.append(sent.path)
+        return await request(transport, sent)
+
+    config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
+    with monkeypatch.context() as patched:
+        patched.setattr(http_transport.HttpTransport, "request", noted)
+        await explain_cluster.all_sentences(config, Request(), Controller(Settings(), NoHistory()), CLOCK)
+    return asked
+
+
+async def add_autoscalers(world: ApiServerWorld, numbers: range) -> None:
+    """Autoscalers of the namespace, each with a deployment of its own."""
+    for number in numbers:
+        name = f"web{number}"
+        template = TEMPLATE | {"metadata": {"labels": {"app": name}}}
+        spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+        await world.opened.registry.create("deployments.apps", named(name, spec=spec))
+        target = SPEC["scaleTargetRef"] | {"name": name}
+        hpa = named(name, spec=SPEC | {"scaleTargetRef": target}) | {"apiVersion": "autoscaling/v2"}
+        await world.opened.registry.create(HPAS, hpa)
+
+
+async def test_all_autoscalers_cost_requests_in_proportion(
+    world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of a namespace's scales is read once for its neighbours and once for itself, its pods once in all."""
+    await add_autoscalers(world, range(1, 5))
+    five = await requests_of_all(world, monkeypatch)
+    await add_autoscalers(world, range(5, 10))
+    ten = await requests_of_all(world, monkeypatch)
+
+    def counted(asked: list[str]) -> dict[str, int]:
+        return {end: sum(path.endswith(end) for path in asked) for end in ("/scale", "/v1/namespaces/default/pods")}
+
+    assert [counted(five), counted(ten)] == [
+        {"/scale": 10, "/v1/namespaces/default/pods": 1},
+        {"/scale": 20, "/v1/namespaces/default/pods": 1},
+    ]
+
+
+async def test_all_autoscalers_share_one_transport(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many namespaces there are, requests pass one observer of the server's health."""
+    for number in range(3):
+        await world.opened.registry.create("namespaces", {"metadata": {"name": f"n{number}"}})
+        hpa = {"metadata": {"name": "web", "namespace": f"n{number}"}, "apiVersion": "autoscaling/v2", "spec": SPEC}
+        await world.opened.registry.create(HPAS, hpa)
+    wrapped: list[object] = []
+    look_on = Client.look_on
+
+    def noted(client: Client, around: Callable[[transports.Transport], transports.Transport]) -> None:
+        wrapped.append(around)
+        look_on(client, around)
+
+    monkeypatch.setattr(Client, "look_on", noted)
+    await requests_of_all(world, monkeypatch)
+    assert len(wrapped) == 1
 
 
 async def test_credentials_that_are_not_accepted(world: ApiServerWorld) -> None:

@@ -23,6 +23,7 @@ from podscaler.cli.explain_care import Care
 from podscaler.cli.explain_request import Answer, Facts, Request, SettingsOrigin
 from podscaler.clock import Clock
 from podscaler.controller import effective_settings, following, handover, history_maps, installation
+from podscaler.controller.autoscaler_kinds import AutoscalerKind
 from podscaler.controller.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.leading import holding, lease
@@ -34,6 +35,7 @@ from podscaler.controller.settings import Settings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.core import decide, what_if
 from podscaler.core import spec as specs
+from podscaler.core.emulation import Emulation
 from podscaler.core.explanation import comparison, contradictions, explained
 from podscaler.core.explanation.explained import Explanation
 from podscaler.core.explanation.source import Source
@@ -41,7 +43,7 @@ from podscaler.core.history import History, Recommendation
 from podscaler.core.model import Observation
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import http_transport, urls
-from podscaler.kube.cache import Cache
+from podscaler.kube.cache import Cache, Key
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.transport import TransportError
@@ -131,7 +133,8 @@ async def answer(config: Config, request: Request, controller: Controller, clock
         there = await explain_autoscalers.read(client, namespace, request.kind, rules)
         autoscaler = there.the_one(request, namespace)
         effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
-        return await Looker(client, controller, clock, there, effective).answer(request, autoscaler)
+        cluster = Cluster.of(client, controller, clock)
+        return await Looker(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
 
 
 async def all_sentences(config: Config, request: Request, controller: Controller, clock: Clock) -> list[Summary]:
@@ -144,18 +147,20 @@ async def all_sentences(config: Config, request: Request, controller: Controller
         rules = controller.settings.decision.emulation
         everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, rules)
         finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
+        cluster = Cluster.of(client, controller, clock)
 
-        async def summary(there: Autoscalers, autoscaler: Autoscaler) -> Summary:
+        async def summary(here: Neighbourhood, autoscaler: Autoscaler) -> Summary:
             async with gate:
-                effective = await finder.find(there.writes.get(autoscaler.metadata.uid))
-                looker = Looker(client, controller, clock, there, effective)
+                effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
+                looker = Looker(cluster, here, effective)
                 try:
                     found = await looker.answer(request, autoscaler)
                 except (StatusError, UsageError) as error:
                     return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
                 return Summary(found.explanation.autoscaler, found.explanation.summary, effective.assumption)
 
-        each = [summary(there, one) for there in everywhere.by_namespace() for one in there.all_of(request.kind)]
+        all_there = [Neighbourhood(cluster, there, are_all_explained=True) for there in everywhere.by_namespace()]
+        each = [summary(here, one) for here in all_there for one in here.autoscalers.all_of(request.kind)]
         return sorted(await asyncio.gather(*each))
 
 
@@ -222,32 +227,100 @@ class SettingsFinder:
         return await self._asked[name]
 
 
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What all looks of one command share.
+
+    Attributes:
+        client: of the cluster.
+        controller: what is assumed of it.
+        clock: now.
+        around: where to ask; each one made observes the client, so that there is one only.
+    """
+
+    client: Client
+    controller: Controller
+    clock: Clock
+    around: Surroundings
+
+    @classmethod
+    def of(cls, client: Client, controller: Controller, clock: Clock) -> "Cluster":
+        """That of a client."""
+        around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
+        return cls(client, controller, clock, around)
+
+
+class Neighbourhood:
+    """The autoscalers of a namespace, what their targets pick, and the pods: each is read once.
+
+    Args:
+        cluster: where to ask.
+        autoscalers: those of the namespace.
+        are_all_explained: whether the pods of the namespace are read at once, for several of them.
+    """
+
+    def __init__(self, cluster: Cluster, autoscalers: Autoscalers, *, are_all_explained: bool = False) -> None:
+        self.autoscalers = autoscalers
+        self._targets = cluster.around.targets
+        self._gate = asyncio.Semaphore(SCALES_AT_ONCE)
+        self._read: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
+        self._client = cluster.client
+        self._reads_all_pods = are_all_explained and len(autoscalers.all_of(None)) > 1
+        self._pods: dict[str, asyncio.Future[list[CachedPod]]] = {}
+
+    async def selector(self, autoscaler: Autoscaler) -> Selector | None:
+        """The pods that an autoscaler's target picks; None where that cannot be told (its own explanation says why)."""
+        known = (autoscaler.kind, autoscaler.key)
+        if known not in self._read:
+            self._read[known] = asyncio.ensure_future(self._read_selector(autoscaler))
+        return await self._read[known]
+
+    async def pods(self, namespace: str, picked: Selector, rules: Emulation) -> list[CachedPod]:
+        """The pods of the namespace that the selector picks. Raises StatusError."""
+        if not self._reads_all_pods:
+            return await self._read_pods(namespace, str(picked), rules)
+        if rules.version not in self._pods:
+            self._pods[rules.version] = asyncio.ensure_future(self._read_pods(namespace, "", rules))
+        return [pod for pod in await self._pods[rules.version] if picked.matches(pod.facts.labels)]
+
+    async def _read_pods(self, namespace: str, selector: str, rules: Emulation) -> list[CachedPod]:
+        query = [("labelSelector", selector)] if selector else []
+        path = "/api/v1" + urls.path("namespaces", namespace, "pods")
+        return await all_pages.read(self._client, replace(following.pods(rules), path=path, query=query))
+
+    async def _read_selector(self, autoscaler: Autoscaler) -> Selector | None:
+        try:
+            reference = autoscaler.wire.spec.scale_target_ref
+            async with self._gate:
+                target = await self._targets.read(autoscaler.metadata.namespace, reference)
+            text = target.scale.status.selector
+            return selectors.parse(text) if text else None
+        except (StatusError, SelectorError):
+            return None
+
+
 class Looker:
     """One look at one autoscaler.
 
     Args:
-        client: the cluster.
-        controller: what is assumed of it.
-        clock: now.
-        there: the autoscalers of the namespace.
+        cluster: where to ask.
+        here: the autoscalers of the namespace.
         effective: what decisions are made with.
     """
 
-    def __init__(
-        self, client: Client, controller: Controller, clock: Clock, there: Autoscalers, effective: SettingsOrigin
-    ) -> None:
-        self._client = client
-        self._controller = controller
-        self._clock = clock
-        self._there = there
+    def __init__(self, cluster: Cluster, here: Neighbourhood, effective: SettingsOrigin) -> None:
+        self._client = cluster.client
+        self._controller = cluster.controller
+        self._clock = cluster.clock
+        self._here = here
+        self._there = here.autoscalers
         self._memory = Memory()
         self._pods: Cache[CachedPod] = Cache()
         self._effective = effective
         self._flags = effective.decision
-        kinds = controller.settings.kinds
-        around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
-        self._around = replace(around, rivals=lambda autoscaler: there.rivals(autoscaler, kinds))
-        self._observer = Observer(self._around, self._memory, self._pods, self._flags)
+        kinds = cluster.controller.settings.kinds
+        around = replace(cluster.around, rivals=lambda autoscaler: here.autoscalers.rivals(autoscaler, kinds))
+        self._observer = Observer(around, self._memory, self._pods, self._flags)
 
     async def answer(self, request: Request, autoscaler: Autoscaler) -> Answer:
         """The explanation, and the comparison. Raises UsageError, StatusError."""
@@ -300,35 +373,15 @@ class Looker:
         """What the controller's caches would hold: the pods of the target, the selectors of the neighbours."""
         for each in all_there:
             self._memory.register(each.key)
-        own, *_ = await asyncio.gather(self._selector(autoscaler), *self._neighbours(autoscaler, all_there))
-        if own is None:
-            return
-        namespace = autoscaler.metadata.namespace
-        source = following.pods(self._flags.emulation)
-        query = [("labelSelector", str(own))] if str(own) else []
-        path = "/api/v1" + urls.path("namespaces", namespace, "pods")
-        self._pods.replace(await all_pages.read(self._client, replace(source, path=path, query=query)), "")
-
-    def _neighbours(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> list[asyncio.Future[None]]:
-        gate = asyncio.Semaphore(SCALES_AT_ONCE)
-        others = [each for each in all_there if each.key != autoscaler.key]
-        return [asyncio.ensure_future(self._learn_neighbour(each, gate)) for each in others]
-
-    async def _learn_neighbour(self, neighbour: Autoscaler, gate: asyncio.Semaphore) -> None:
-        async with gate:
-            selector = await self._selector(neighbour)
-        if selector is not None:
-            self._memory.keep_selector(neighbour.key, selector)
-
-    async def _selector(self, autoscaler: Autoscaler) -> Selector | None:
-        """The pods that an autoscaler's target picks; None where that cannot be told (its own explanation says why)."""
-        try:
-            reference = autoscaler.wire.spec.scale_target_ref
-            target = await self._around.targets.read(autoscaler.metadata.namespace, reference)
-            text = target.scale.status.selector
-            return selectors.parse(text) if text else None
-        except (StatusError, SelectorError):
-            return None
+        found = await asyncio.gather(*[self._here.selector(each) for each in all_there])
+        picked = {each.key: selector for each, selector in zip(all_there, found, strict=True)}
+        own = await self._here.selector(autoscaler)
+        for key, selector in picked.items():
+            if selector is not None and key != autoscaler.key:
+                self._memory.keep_selector(key, selector)
+        if own is not None:
+            pods = await self._here.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
+            self._pods.replace(pods, "")
 
 
 def _left_alone(explanation: Explanation, waits: str) -> Explanation:

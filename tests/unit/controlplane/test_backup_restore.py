@@ -1,5 +1,6 @@
 """Backups: all objects and credentials in one private file, restored as they were, salvaged as far as possible."""
 
+import re
 import sqlite3
 import stat
 from collections.abc import AsyncIterator
@@ -277,6 +278,102 @@ async def test_damaged_pages_lose_what_is_on_them_only(tmp_path: Path, file: Pat
     restore.restore(file, tmp_path / "new")
     async with running(tmp_path / "new") as store:
         assert (len(store.table(GADGETS)), store.revision) == (made.objects, BUMP + 301)
+
+
+def gadgets(directory: Path, count: int, *, apart: int = 1) -> list[int]:
+    """Add that many objects whose revisions are so far apart; the revisions."""
+    body = b'{"metadata":{"name":"g"},"spec":{"pad":"%s"}}' % (b"x" * 300)
+    revisions = [10 + apart * number for number in range(count)]
+    with closing(sqlite3.connect(directory / DATABASE, isolation_level=None)) as database:
+        database.execute("BEGIN")
+        rows = [(each, GADGETS, "default", f"g{each}", body) for each in revisions]
+        database.executemany("INSERT INTO versions VALUES (?, 0, 0, ?, ?, ?, ?)", rows)
+        database.execute("UPDATE state SET revision = ?", (revisions[-1],))
+        database.execute("COMMIT")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return revisions
+
+
+def overwrite_leaf(directory: Path, *revisions: int) -> None:
+    """Overwrite the pages of the table that these revisions are on."""
+    path = directory / DATABASE
+    content = bytearray(path.read_bytes())
+    for revision in revisions:
+        page = content.index(f"defaultg{revision}{{".encode()) // 4096
+        content[4096 * page : 4096 * (page + 1)] = b"\xff" * 4096
+    path.write_bytes(content)
+
+
+def left_out(made: Contents, revisions: list[int], file: Path) -> tuple[set[int], set[int]]:
+    """The revisions that the backup does not hold, and those that it says are lost."""
+    with closing(sqlite3.connect(file)) as database:
+        saved = {revision for (revision,) in database.execute("SELECT revision FROM versions")}
+    ranges = [re.findall(r"revisions (\d+) to (\d+) cannot", line)[0] for line in made.lost]
+    told = {each for each in revisions for first, last in ranges if int(first) <= each <= int(last)}
+    return set(revisions) - saved, told
+
+
+@pytest.mark.parametrize("apart", [1, 20_000, BUMP])
+async def test_a_damaged_last_page_is_reported(directory: Path, file: Path, apart: int) -> None:
+    """What is on the last page is one range, up to the newest revision that was given out."""
+    revisions = gadgets(directory, 300, apart=apart)
+    overwrite_leaf(directory, revisions[-1])
+    made = backup.write(directory, file, is_salvage=True)
+    missing, told = left_out(made, revisions, file)
+    assert 0 < len(missing) < 20
+    assert (missing, len(made.lost)) == (told, 1)
+    assert made.lost[0].endswith(f" to {revisions[-1]} cannot be read")
+    done = CliRunner().invoke(cli, ["backup", "--data-dir", str(directory), "--salvage", "--force", str(file)])
+    assert done.exit_code == 1
+
+
+@pytest.mark.parametrize("apart", [1, 20_000, BUMP])
+async def test_a_gap_of_sparse_revisions_is_one_range(directory: Path, file: Path, apart: int) -> None:
+    """However far revisions are apart: all pages between damaged ones are saved, each of those is one range."""
+    revisions = gadgets(directory, 300, apart=apart)
+    overwrite_leaf(directory, revisions[100], revisions[200], revisions[299])
+    made = backup.write(directory, file, is_salvage=True)
+    missing, told = left_out(made, revisions, file)
+    assert 0 < len(missing) < 60
+    assert (missing, len(made.lost)) == (told, 3)
+
+
+async def test_revisions_that_jump_hide_no_readable_page(directory: Path, file: Path) -> None:
+    """A restore raises revisions by a billion: pages before the jump are found though those around are damaged."""
+    revisions = gadgets(directory, 300)
+    damage(directory, f"UPDATE versions SET revision = revision + {BUMP} WHERE revision >= 210")
+    damage(directory, "PRAGMA wal_checkpoint(TRUNCATE)")
+    after = [each + BUMP if each >= 210 else each for each in revisions]
+    overwrite_leaf(directory, 110, 211)
+    made = backup.write(directory, file, is_salvage=True)
+    missing, told = left_out(made, after, file)
+    assert 0 < len(missing) < 60
+    assert missing == told
+
+
+async def test_what_there_was_no_time_to_look_at_is_reported(
+    directory: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no look left, all between the outermost damaged pages counts as lost."""
+    monkeypatch.setattr("podscaler.controlplane.storage.salvage._MOST_LOOKS", 0)
+    revisions = gadgets(directory, 300)
+    overwrite_leaf(directory, revisions[100], revisions[200])
+    made = backup.write(directory, file, is_salvage=True)
+    missing, told = left_out(made, revisions, file)
+    assert len(missing) > 100
+    assert (missing, len(made.lost)) == (told, 1)
+
+
+async def test_a_truncated_file_is_salvaged(directory: Path, file: Path) -> None:
+    """What is left of it is saved, the rest is reported."""
+    revisions = gadgets(directory, 300)
+    path = directory / DATABASE
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 4096 // 2 * 4096])
+    made = backup.write(directory, file, is_salvage=True)
+    missing, told = left_out(made, revisions, file)
+    assert 100 < len(missing) < 200
+    assert (missing, len(made.lost)) == (told, 1)
 
 
 async def test_the_commands_say_what_they_did(directory: Path, file: Path) -> None:

@@ -5,7 +5,7 @@ the cluster's credentials in a table of its own (`files`): who has it can do wha
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from podscaler.controlplane.access import secret_files
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage import directory as directories
 from podscaler.controlplane.storage import salvage
-from podscaler.controlplane.storage.database import Row, State
+from podscaler.controlplane.storage.database import State
 from podscaler.errors import UsageError
 
 _CREATE_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL)"
@@ -52,7 +52,7 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
         if path.exists() and not is_forced:
             raise UsageError(f"{path} is there already: name another file, or --force to replace it.")
         directories.check_owner(directory)
-        with closing(databases.open_to_read(source)) as database:
+        with closing(databases.open_to_read(source, is_damaged=is_salvage)) as database:
             return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
     except sqlite3.Error as error:
         nothing = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
@@ -87,8 +87,10 @@ def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> Contents
 
 
 def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Contents:
-    found = salvage.read(database)
-    state = _state(database, directory, found.rows)
+    known = _known_state(database, directory)
+    found = salvage.read(database, known.revision)
+    newest = max((row.revision for row in found.rows), default=1)
+    state = State(max(newest, known.revision), newest, known.cluster)
 
     def complete(copy: sqlite3.Connection) -> None:
         databases.create(copy, state.cluster)
@@ -106,15 +108,13 @@ def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Conte
     return Contents(len(found.rows), state.revision, found.lost)
 
 
-def _state(database: sqlite3.Connection, directory: Path, rows: Iterable[Row]) -> State:
+def _known_state(database: sqlite3.Connection, directory: Path) -> State:
     """As far as it can be known: no revision may be given out twice."""
-    newest = max((row.revision for row in rows), default=1)
     try:
-        state = databases.read_state(database, directory / directories.DATABASE)
-        return State(max(newest, state.revision), newest, state.cluster)
+        return databases.read_state(database, directory / directories.DATABASE)
     except (sqlite3.Error, UsageError):  # the salvage says what of it is lost; the marker knows nearly as much
         marker = directories.read_marker(directory)
-        return State(max(newest, marker.revision), newest, marker.id) if marker else State(newest, newest, "")
+        return State(marker.revision, 0, marker.id) if marker else State(0, 0, "")
 
 
 def _add_files(copy: sqlite3.Connection, directory: Path) -> None:

@@ -119,8 +119,8 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
             raise
 
 
-def open_to_read(path: Path) -> sqlite3.Connection:
-    """An existing file, opened beside whoever writes to it.
+def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
+    """An existing file, opened beside whoever writes to it; `is_damaged`: also one that is shorter than it was.
 
     Raises UsageError if it is not one of ours, sqlite3.Error if it is damaged from the start.
     """
@@ -129,6 +129,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         database.execute("PRAGMA query_only = ON")
+        if is_damaged:
+            database.execute("PRAGMA writable_schema = ON")  # else SQLite reads no page of a truncated file
         if not check_format(database, path):
             raise UsageError(f"{path} is empty: there is no cluster in it.")
         return database

@@ -1,21 +1,30 @@
 """Reads what can be read of a damaged database.
 
 Called by `backup`. A row may be unreadable for its body (bytes were changed) or for the page that it is on (SQLite
-refuses it); of the latter the name may be readable still. Rows on both sides of a damaged page are found by halving
-what lies between. The newest readable version of an object is saved, so that an object of which only the newest is
-damaged comes back as it was before, as long as history holds that.
+refuses it); of the former the name may be readable still. Pages are read from both sides of a damaged one; readable
+pages between two damaged ones are found by steps that double, and by halving what lies between. What is not found
+that way is reported as lost. The newest readable version of an object is saved, so that an object of which only the
+newest is damaged comes back as it was before, as long as history holds that.
 """
 
 import sqlite3
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage.database import Row
 
-_MOST_LOOKS = 100_000
-"""How often windows around damage are halved at most: seconds."""
+_MOST_LOOKS = 20_000
+"""How many revisions between damaged pages are looked at, at most: less than a second."""
 _BEYOND_ALL = 1 << 62
+
+_UPWARDS = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision ASC"
+_DOWNWARDS = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision DESC"
+_WHOLE = (
+    "SELECT revision, previous, at_ns, resource, namespace, name, CAST(body AS BLOB) FROM versions WHERE revision = ?"
+)
+_NAMED = "SELECT revision, previous, at_ns, resource, namespace, name, NULL FROM versions WHERE revision = ?"
 
 Key = tuple[str, str, str]
 
@@ -33,76 +42,119 @@ class Salvage:
     lost: tuple[str, ...]
 
 
-def read(database: sqlite3.Connection) -> Salvage:
-    """All that can be read of a database of any format."""
-    rows, unreadable = _read_rows(database)
+def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
+    """All that can be read of a database of any format.
+
+    Args:
+        database: opened to read.
+        newest_revision: the newest one that was given out, as far as it is known; 0 where it is not.
+    """
+    pages = _Pages(database)
+    pages.read_all(newest_revision)
     newest: dict[Key, Row] = {}
     damaged: dict[Key, Row] = {}
-    for revision in sorted({*rows, *unreadable}):
-        row = rows.get(revision) or _named_row(database, revision)
+    for revision in sorted(pages.revisions):
+        whole = _read_row(database, revision, _WHOLE)
+        row = whole or _read_row(database, revision, _NAMED)
         if row is None:
+            pages.lost.append((revision, revision))
             continue
         key = (row.resource, row.namespace, row.name)
-        if revision in unreadable or not _is_sound(row):
+        if whole is None or not _is_sound(whole):
             damaged[key] = row
-            unreadable.discard(revision)
             continue
         damaged.pop(key, None)
         newest.pop(key, None)
         if row.body is not None:
             newest[key] = row
     lost = [_told(row, newest.get(key)) for key, row in damaged.items()]
-    return Salvage(tuple(newest.values()), (*lost, *_told_ranges(sorted(unreadable))))
+    return Salvage(tuple(newest.values()), (*lost, *_told_ranges(pages.lost)))
 
 
-def _read_rows(database: sqlite3.Connection) -> tuple[dict[int, Row], set[int]]:
-    """Rows by revision, and the revisions (there may be rows of them or not) that SQLite cannot read."""
-    rows: dict[int, Row] = {}
-    unreadable: set[int] = set()
-    windows = deque([(0, _BEYOND_ALL)])
-    for _ in range(_MOST_LOOKS):
-        if not windows:
-            break
-        low, high = windows.popleft()
-        if high - low <= 2:
-            if high - low == 2 and not _read_one(database, low + 1, rows):
-                unreadable.add(low + 1)
-            continue
-        if _read_until_damage(database, (low, high), "ASC", rows):
-            continue
-        low = max((revision for revision in rows if low < revision < high), default=low)
-        _read_until_damage(database, (low, high), "DESC", rows)
-        high = min((revision for revision in rows if low < revision < high), default=high)
+class _Pages:
+    """The revisions on the pages of the table that can be read. A window is what lies between two revisions.
+
+    Attributes:
+        revisions: those found.
+        lost: the first and last revision of each range that cannot be read, or was not looked at; in any order.
+    """
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._windows: deque[tuple[int, int]] = deque()
+        self._looks = _MOST_LOOKS
+        self.revisions: set[int] = set()
+        self.lost: list[tuple[int, int]] = []
+
+    def read_all(self, newest_revision: int) -> None:
+        """Fill the attributes."""
+        low = self._read(0, _BEYOND_ALL, _UPWARDS)
+        if low is None:
+            return
+        high = self._read(low, _BEYOND_ALL, _DOWNWARDS)
+        if high is None or high == _BEYOND_ALL:
+            high = max(newest_revision or 2 * low, low + 1) + 1
+        if high - low <= 1:
+            self.lost.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
+        self._step_through(low, high)
+        while self._windows and self._looks > 0:
+            self._halve(*self._windows.popleft())
+        self.lost += [(low + 1, high - 1) for low, high in self._windows]
+
+    def _step_through(self, low: int, high: int) -> None:
+        """Look at revisions ever farther from the last readable one: revisions may be dense here and sparse there."""
+        step, unread = 1, low
+        while low + step < high and self._looks > 0:
+            revision = low + step
+            if not self._is_readable(revision):
+                self._add_window(unread, revision)
+                unread, step = revision, 2 * step
+                continue
+            self._add_window(unread, self._read(unread, revision, _DOWNWARDS))
+            end = self._read(revision, high, _UPWARDS)
+            if end is None:
+                return
+            unread = end
+            low, step = (end, 1) if end > revision else (low, 2 * step)
+        self._add_window(unread, high)
+
+    def _halve(self, low: int, high: int) -> None:
         middle = (low + high) // 2
-        windows += [(low, high)] if high - low <= 2 else [(low, middle + 1), (middle, high)]
-    return rows, unreadable
+        if self._is_readable(middle):
+            self._add_window(low, self._read(low, middle, _DOWNWARDS))
+            self._add_window(self._read(middle, high, _UPWARDS), high)
+        else:
+            self._add_window(low, middle)
+            self._add_window(middle, high)
+
+    def _add_window(self, low: int | None, high: int | None) -> None:
+        if low is not None and high is not None and high - low > 1:
+            self._windows.append((low, high))
+
+    def _is_readable(self, revision: int) -> bool:
+        """Whether the page can be read that the revision is on, or would be on."""
+        self._looks -= 1
+        query = "SELECT revision FROM versions WHERE revision = ?"
+        try:
+            self.revisions.update(found for (found,) in self._database.execute(query, (revision,)))
+        except sqlite3.DatabaseError:
+            self.lost.append((revision, revision))
+            return False
+        return True
+
+    def _read(self, low: int, high: int, query: str) -> int | None:
+        """Read the window as far as its pages can be read; where that ended, None at its end."""
+        at = low if query == _UPWARDS else high
+        try:
+            for (at,) in self._database.execute(query, (low, high)):
+                self.revisions.add(at)
+        except sqlite3.DatabaseError:
+            return at
+        return None
 
 
-def _read_until_damage(database: sqlite3.Connection, window: tuple[int, int], order: str, rows: dict[int, Row]) -> bool:
-    """Add the rows strictly inside the window as far as they can be read; whether these are all."""
-    query = f"{databases.SELECT_ROWS} WHERE revision > ? AND revision < ? ORDER BY revision {order}"
-    try:
-        for values in database.execute(query, window):
-            rows[values[0]] = Row(*values)
-    except sqlite3.DatabaseError:
-        return False
-    return True
-
-
-def _read_one(database: sqlite3.Connection, revision: int, rows: dict[int, Row]) -> bool:
-    """Add the row, if there is one; False if it cannot be read. Looks at no page beyond, as a window's end does."""
-    try:
-        values = database.execute(f"{databases.SELECT_ROWS} WHERE revision = ?", (revision,)).fetchone()
-    except sqlite3.DatabaseError:
-        return False
-    if values:
-        rows[revision] = Row(*values)
-    return True
-
-
-def _named_row(database: sqlite3.Connection, revision: int) -> Row | None:
-    """The row without its body, None where that cannot be read either."""
-    query = "SELECT revision, previous, at_ns, resource, namespace, name, NULL FROM versions WHERE revision = ?"
+def _read_row(database: sqlite3.Connection, revision: int, query: str) -> Row | None:
+    """The row, None where it cannot be read."""
     try:
         values = database.execute(query, (revision,)).fetchone()
     except sqlite3.DatabaseError:
@@ -123,12 +175,12 @@ def _told(row: Row, older: Row | None) -> str:
     return f"{row.title} (revision {row.revision}) cannot be read{saved}"
 
 
-def _told_ranges(revisions: list[int]) -> list[str]:
-    """One line for revisions that follow each other."""
+def _told_ranges(parts: Iterable[tuple[int, int]]) -> list[str]:
+    """One line for parts that follow each other."""
     ranges: list[tuple[int, int]] = []
-    for revision in revisions:
-        if ranges and ranges[-1][1] == revision - 1:
-            ranges[-1] = (ranges[-1][0], revision)
+    for first, last in sorted(parts):
+        if ranges and first <= ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], max(last, ranges[-1][1]))
         else:
-            ranges.append((revision, revision))
+            ranges.append((first, last))
     return [f"what was written at revisions {first} to {last} cannot be read" for first, last in ranges]
