@@ -148,7 +148,7 @@ async def _lasts(health: ServerHealth, clock: VirtualClock, until_s: float) -> N
 
 
 async def test_an_outage_after_a_short_one(caplog: pytest.LogCaptureFixture) -> None:
-    """One that begins soon after another is reported once it has lasted five seconds, repeated, and its end reported."""
+    """One that begins soon after another is reported once it has lasted five seconds, again later, and its end too."""
     caplog.set_level(logging.INFO)
     health, clock = a_health()
     start_s = clock.monotonic_s()
