@@ -21,7 +21,7 @@ clocks of two machines need not agree for that.
 
 import logging
 import statistics
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -151,7 +151,9 @@ class OtherControllers:
         self._clock = clock
         self._known: dict[Key, _Written] = {}
         self._intervals_s: dict[str, deque[float]] = {}
-        self._at_work: dict[Key, str] = {}
+        self._asked: set[Key] = set()
+        self._at_work: dict[Key, tuple[str, ...]] = {}
+        self._names: Counter[str] = Counter()
         self._built_in = _Life.UNKNOWN
         self._is_listed = False
 
@@ -168,7 +170,12 @@ class OtherControllers:
     def forget(self, key: Key) -> None:
         """The autoscaler is gone."""
         self._known.pop(key, None)
-        self._at_work.pop(key, None)
+        self.lay_down(key)
+
+    def lay_down(self, key: Key) -> None:
+        """Another process looks after the autoscaler from now on: what `at_work` found counts no more."""
+        self._asked.discard(key)
+        self._keep(key, ())
 
     async def listed(self) -> None:
         """All autoscalers have been noted once: what comes now is news."""
@@ -191,22 +198,31 @@ class OtherControllers:
         managers = written.managers if written is not None else {}
         now_s = self._clock.monotonic_s()
         names = sorted(name for name, each in managers.items() if self._is_at_work(name, each, now_s, has_change))
-        found = ", ".join(names)
-        if found:
-            self._at_work[key] = found
-        else:
-            self._at_work.pop(key, None)
-        return found
+        self._asked.add(key)
+        self._keep(key, tuple(names))
+        return ", ".join(names)
 
     @property
     def found(self) -> str:
         """Who was at work on any autoscaler when that was asked last, by name; empty where nobody was."""
-        return ", ".join(sorted({name for names in self._at_work.values() for name in names.split(", ")}))
+        return ", ".join(sorted(self._names))
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether others were at work on all autoscalers when that was asked last, and there is one."""
-        return bool(self._known) and len(self._at_work) == len(self._known)
+        """Whether others were at work on all autoscalers that were asked about, and one was; not those laid down."""
+        return bool(self._asked) and len(self._at_work) == len(self._asked)
+
+    def _keep(self, key: Key, names: tuple[str, ...]) -> None:
+        """Remember who is at work on an autoscaler now."""
+        before = self._at_work.pop(key, ())
+        if names:
+            self._at_work[key] = names
+        if names != before:
+            self._names.update(names)
+            self._names.subtract(before)
+            for name in before:
+                if not self._names[name]:
+                    del self._names[name]
 
     def _is_at_work(self, manager: str, each: _Competitor, now_s: float, has_change: bool) -> bool:
         if not each.is_repeated:

@@ -7,7 +7,8 @@ network. Without it each of some hundred autoscalers would log the same failure.
 2. Credentials are refused when an answer is 401. Answers about metrics do not count: other servers may give them.
 3. A fault ends when a request is answered otherwise that was begun after the last failure.
 4. The log has a line when a fault begins, and one when it ends, with its length and the number of syncs that failed.
-   One that comes back within FLAP_S is not news. Refused credentials are repeated every REPEAT_S: somebody has to act.
+   One that comes back within FLAP_S is not news until it has lasted for FLAP_S itself. While a fault lasts its line is
+   repeated every REPEAT_S.
 5. Nothing is reported before the first answer: `podscaler.controller.reaching` waits for that, with words of its own.
 """
 
@@ -49,15 +50,17 @@ class _Fault:
         self.failed_syncs = 0
         gauge.set(0)
 
-    def begins(self, now_s: float) -> bool:
-        """A request failed by it; whether that is news."""
+    def strikes(self, now_s: float) -> bool:
+        """A request failed by it; whether that is to be reported, for the first time or again."""
         self._failed_s = now_s
-        if self.is_active:
-            return False
-        self.is_active, self.began_s, self.failed_syncs = True, now_s, 0
-        self.is_reported = now_s - self.ended_s >= FLAP_S
-        self._gauge.set(1)
-        return self.is_reported
+        if not self.is_active:
+            self.is_active, self.began_s, self.failed_syncs, self.is_reported = True, now_s, 0, False
+            self._gauge.set(1)
+        is_news = max(self.began_s - self.ended_s, now_s - self.began_s) >= FLAP_S and not self.is_reported
+        if is_news or now_s - self.said_s >= REPEAT_S:
+            self.is_reported, self.said_s = True, now_s
+            return True
+        return False
 
     def ends(self, begun_s: float, now_s: float) -> bool:
         """A request that was begun at that instant did not fail by it; whether that is news."""
@@ -125,7 +128,7 @@ class ServerHealth:
         """A request got no answer."""
         if not self._is_known or self._answered_s > begun_s:
             return
-        if self._away.begins(self._clock.monotonic_s()):
+        if self._away.strikes(self._clock.monotonic_s()):
             log.warning(
                 "%s of %s does not answer: %s; syncs fail until it does", self._server, self._caller, error.cause
             )
@@ -153,10 +156,7 @@ class ServerHealth:
     def _refuse(self, now_s: float) -> None:
         if not self._is_known:
             return
-        is_news = self._refused.begins(now_s)
-        if is_news or now_s - self._refused.said_s >= REPEAT_S:
-            self._refused.said_s = now_s
-            self._refused.is_reported = True
+        if self._refused.strikes(now_s):
             log.error("%s", self._refusal())
 
     def _refusal(self) -> str:

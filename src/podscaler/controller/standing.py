@@ -15,6 +15,7 @@ from collections.abc import Callable
 from podscaler.controller.autoscaler_kinds import HPA
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.other_controllers import PERIODS, SILENCE_S, OtherControllers
+from podscaler.kube.cache import Key
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,11 @@ class Standing:
         self._has_written = self._has_written or not found
         return found
 
+    def lay_down(self, key: Key) -> None:
+        """The autoscaler is gone, or another process looks after it from now on."""
+        if self._others is not None:
+            self._others.lay_down(key)
+
     @property
     def leaves_all_alone(self) -> bool:
         """Whether nothing at all has been written yet, so that nothing else is to be written either."""
@@ -80,8 +86,9 @@ class Standing:
         if self._others is None or self._policy == IGNORE:
             return ""
         active = self._others.at_work(autoscaler.key, has_change=has_change)
-        if self._others.found != self._said:
-            self._say(self._others.found)
+        found = self._others.found
+        if found != self._said:
+            self._say(found)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
     def _say(self, active: str) -> None:

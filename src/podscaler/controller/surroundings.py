@@ -114,13 +114,16 @@ class Surroundings:
     def forget(self, key: Key) -> None:
         """A sync found the autoscaler gone."""
         self.archive.forget(key)
-        self.telemetry.undesired(key)
-        if self.comparison is not None:
-            self.comparison.forget(key)
+        self._let_go(key)
 
     def lay_down(self, key: Key) -> None:
         """Another process looks after the autoscaler from now on."""
         self.archive.drop(key)
+        self._let_go(key)
+
+    def _let_go(self, key: Key) -> None:
+        """Drop what is known of an autoscaler besides its history."""
+        self.standing.lay_down(key)
         self.telemetry.undesired(key)
         if self.comparison is not None:
             self.comparison.forget(key)

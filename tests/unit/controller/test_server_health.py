@@ -138,3 +138,43 @@ async def test_nothing_before_the_first_answer(caplog: pytest.LogCaptureFixture)
     await world.advance(10)
     assert (fault(world, "unauthorized"), [line for line in lines(caplog) if "credentials" in line]) == (0, [])
     await world.close()
+
+
+async def _lasts(health: ServerHealth, clock: VirtualClock, until_s: float) -> None:
+    """Requests fail every second until that instant."""
+    while clock.monotonic_s() < until_s:
+        health.failed(clock.monotonic_s(), TransportError(Request("GET", "/api"), server="", cause=CAUSE))
+        await clock.advance(1)
+
+
+async def test_an_outage_after_a_short_one(caplog: pytest.LogCaptureFixture) -> None:
+    """One that begins soon after another is reported once it has lasted five seconds, again later, and its end too."""
+    caplog.set_level(logging.INFO)
+    health, clock = a_health()
+    start_s = clock.monotonic_s()
+    await _lasts(health, clock, start_s + 2)
+    health.answered(clock.monotonic_s(), "/api", 200)
+    await clock.advance(2)
+    await _lasts(health, clock, start_s + 700)
+    health.answered(clock.monotonic_s(), "/api", 200)
+    away = f"{SERVER} of {CALLER} does not answer: {CAUSE}; syncs fail until it does"
+    assert lines(caplog) == [
+        away,
+        f"{SERVER} answers again, after 2.0 s in which 0 syncs failed",
+        *[away] * 3,
+        f"{SERVER} answers again, after 696.0 s in which 0 syncs failed",
+    ]
+
+
+async def test_refused_credentials_after_a_short_refusal(caplog: pytest.LogCaptureFixture) -> None:
+    """They are reported once they have been refused for five seconds, and their end too."""
+    caplog.set_level(logging.INFO)
+    health, clock = a_health()
+    for status, span_s in ((401, 2), (200, 2), (401, 4), (401, 1), (401, 1), (200, 0)):
+        health.answered(clock.monotonic_s(), "/api", status)
+        await clock.advance(span_s)
+    begun = [line for line in lines(caplog) if line == REFUSAL]
+    assert (len(begun), lines(caplog)[-1]) == (
+        2,
+        f"{SERVER} accepts the credentials of {CALLER} again, after 6.0 s in which 0 syncs failed",
+    )
