@@ -14,6 +14,7 @@ from podscaler import __version__
 from podscaler.cli import explain_cluster
 from podscaler.cli.explain_cluster import Controller, NoHistory
 from podscaler.cli.explain_request import Answer, Request
+from podscaler.controller import effective_settings
 from podscaler.controller.effective_settings import BUILT_IN
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.settings import Settings
@@ -174,6 +175,19 @@ async def test_the_settings_of_our_controller_are_read(world: ApiServerWorld) ->
         "",
     )
     assert answer.explanation.summary.startswith("default/web goes from 2 to 1")
+
+
+async def test_settings_of_another_installation_do_not_count(world: ApiServerWorld) -> None:
+    """Where another field manager wrote the status last, what one published says nothing about it."""
+    await world.create_system_namespace()
+    config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
+    client = Client(await http_transport.connect(config, user_agent="podscaler"), CLOCK)
+    await effective_settings.publish(client, Settings(), CLOCK)
+    await client.close()
+    await written_by(world, "podscaler-21929f77")
+    answer = await explained(world)
+    assert answer.settings is not None
+    assert (answer.settings.is_assumed, answer.settings.origin) == (True, "podscaler-21929f77 has default settings")
 
 
 async def test_the_arguments_of_the_built_in_controller_are_read(world: ApiServerWorld) -> None:

@@ -215,7 +215,7 @@ class SettingsFinder:
             found = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
         else:
             found = None
-        if found is not None:
+        if found is not None and writer in ("", found.manager):
             return SettingsOrigin(found.decision, found.origin)
         return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
 

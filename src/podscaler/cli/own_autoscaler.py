@@ -5,6 +5,8 @@
 Invariant: what is shown is of the latest run; counters begin anew with each, as with a restart of a process.
 """
 
+from dataclasses import replace
+
 from podscaler.clock import Clock
 from podscaler.controller import installation, request_metrics
 from podscaler.controller.loop import Controller
@@ -27,7 +29,7 @@ class OwnAutoscaler:
     """
 
     def __init__(self, settings: Settings, clock: Clock, recording: Recording) -> None:
-        self._settings = settings
+        self._settings = replace(settings, field_manager=installation.UP)
         self._clock = clock
         self._recording = recording
         self._telemetry = Telemetry(clock)

@@ -18,6 +18,7 @@ from podscaler import __version__
 from podscaler.clock import Clock
 from podscaler.controller import history_maps
 from podscaler.controller.history_maps import SETTINGS, HistoryMaps
+from podscaler.controller.leading.fence import Deposed
 from podscaler.controller.settings import Settings
 from podscaler.core import settings as core_settings
 from podscaler.errors import StatusError
@@ -37,6 +38,7 @@ _GATES = "feature-gates"
 
 class _Published(msgspec.Struct):
     version: str
+    manager: str
     emulate: str
     flags: dict[str, Any]
 
@@ -66,11 +68,13 @@ class EffectiveSettings:
         decision: as the core takes it.
         flags: by their names; those that nobody set may be missing.
         origin: where they were read, for people.
+        manager: the field manager of the controller that has them.
     """
 
     decision: core_settings.Settings
     flags: Mapping[str, Any]
     origin: str
+    manager: str
 
 
 async def publish(client: Client, settings: Settings, clock: Clock) -> None:
@@ -83,10 +87,13 @@ async def publish(client: Client, settings: Settings, clock: Clock) -> None:
     if settings.history_namespace is None:
         return
     maps = HistoryMaps(client, settings.history_namespace)
-    body = msgspec.json.encode(_Published(__version__, settings.emulate, settings.flags)).decode()
+    published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
+    body = msgspec.json.encode(published).decode()
     for attempt in range(ATTEMPTS):
         try:
             await maps.change(history_maps.NAME, {SETTINGS: body})
+        except Deposed:
+            return  # whoever leads next publishes
         except StatusError as error:
             if error.code == 403 or attempt == ATTEMPTS - 1:
                 log.info("the settings are not published, so that explanations assume them: %s", error)
@@ -113,7 +120,10 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
         log.info("the settings of the controller cannot be read: %s", error)
         return None
     return EffectiveSettings(
-        decision, found.flags, f"podscaler {found.version} (ConfigMap {namespace}/{history_maps.NAME})"
+        decision,
+        found.flags,
+        f"podscaler {found.version} (ConfigMap {namespace}/{history_maps.NAME})",
+        found.manager,
     )
 
 
@@ -138,7 +148,7 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
     except (StatusError, ValueError) as error:
         log.info("the arguments of %s cannot be read: %s", BUILT_IN, error)
         return None
-    return EffectiveSettings(decision, flags, f"the arguments of the pod of {BUILT_IN}")
+    return EffectiveSettings(decision, flags, f"the arguments of the pod of {BUILT_IN}", BUILT_IN)
 
 
 def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ from podscaler.kube.client import Client
 from podscaler.kube.watch import Reflector
 
 LOOK_PERIOD_S = 0.05
-"""How API servers answer for a kind that they do not serve."""
+"""How often it is checked whether all kinds are listed."""
 
 Reference = tuple[str, str, str, str]
 """A target: namespace, group, kind, name."""

@@ -33,7 +33,10 @@ log = logging.getLogger(__name__)
 
 
 class Outdated(PodscalerError):
-    """The autoscaler was edited during its sync, which ends without writing anything more; it is to be synced again."""
+    """The autoscaler was edited, or may not be written about any more, since its sync began; it is to be synced again.
+
+    The sync ends without writing anything more.
+    """
 
 
 class Reconciler:
@@ -191,6 +194,8 @@ class Reconciler:
     ) -> tuple[Decision, Sequence[StatusError]]:
         await self._store(autoscaler, draft)
         self._ensure_latest(autoscaler)
+        if obstacle := self._around.standing.obstacle(autoscaler, has_change=True):
+            raise Outdated(f"{autoscaler.described} is not rescaled: {obstacle}")
         written = await self._around.writer.write_scale(target, draft.desired)
         now_ns = self._around.clock.now_ns()
         if not written.is_done:

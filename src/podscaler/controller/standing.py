@@ -1,6 +1,7 @@
 """Whether the controller writes, or stands by: decides and remembers, and leaves the cluster as it is.
 
-The reconciler asks `obstacle` when it has decided, and awaits nothing between that and its first write. Rules:
+The reconciler asks `obstacle` when it has decided, and again after a rescale was stored, right before it writes the
+scale. Rules:
 
 1. A dry run never writes.
 2. While another controller is at work on a HorizontalPodAutoscaler (`podscaler.controller.other_controllers`),

@@ -9,6 +9,7 @@ import pytest
 from podscaler import __version__
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import effective_settings
+from podscaler.controller.leading.fence import FencedTransport
 from podscaler.controller.settings import Settings
 from podscaler.core import settings as core_settings
 from podscaler.kube.client import Client
@@ -124,3 +125,11 @@ async def test_a_built_in_controller_that_is_not_visible(answer: Answer) -> None
     transport = ScriptedTransport()
     transport.on("GET", PODS, answer)
     assert await effective_settings.find_built_in(Client(transport, VirtualClock())) is None
+
+
+async def test_a_lease_that_is_lost_ends_the_publication() -> None:
+    """Whoever leads next publishes; nothing is tried again, and it is no bug."""
+    transport, clock = ScriptedTransport(), VirtualClock()
+    fenced = FencedTransport(transport, lambda: None)
+    await effective_settings.publish(Client(fenced, clock), SETTINGS, clock)
+    assert transport.asked() == []
