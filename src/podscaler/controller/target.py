@@ -169,4 +169,4 @@ class Targets:
 
 def _path(mapping: RESTMapping, key: Key) -> str:
     prefix = urls.group_version(mapping.group, mapping.version)
-    return prefix + urls.path("namespaces", key[0], mapping.plural, key[1], "scale")
+    return prefix + urls.path("namespaces", key[0], mapping.plural, urls.object_name(key[1]), "scale")

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-from podscaler.api import numbers
+from podscaler.api import names, numbers
 from podscaler.api.quoting import quoted
+from podscaler.errors import StatusError
 
 PATH_SAFE = "$&+,/:;=@"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -34,6 +35,17 @@ def path(*segments: str) -> str:
 def _escaped(segment: str) -> str:
     """Most segments are names of objects, which need nothing; finding that out costs a tenth of escaping."""
     return segment if _PLAIN(segment) else quote(segment, safe=PATH_SAFE)
+
+
+def object_name(name: str) -> str:
+    """The name of an object, which must be one segment of a path.
+
+    Raises StatusError in the words of client-go's Request.Name, before anything is sent: a name such as `../x` would
+    lead to another object wherever paths are normalised.
+    """
+    if faults := names.path_segment_faults(name):
+        raise StatusError(f"invalid resource name {quoted(name)}: [{' '.join(faults)}]", code=0)
+    return name
 
 
 def group_version(group: str, version: str) -> str:

@@ -57,7 +57,7 @@ class CustomMetrics:
             return await self._list(path, subject=f"metrics.{GROUP} {metric}", query=query)
         resource = await self._resource(group, described.kind)
         return await self._list(
-            urls.path("namespaces", namespace, resource, described.name, metric),
+            urls.path("namespaces", namespace, resource, urls.object_name(described.name), metric),
             subject=f"{resource}.{GROUP} {described.name}",
             query=query,
         )

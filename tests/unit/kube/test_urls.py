@@ -2,6 +2,7 @@
 
 import pytest
 
+from podscaler.errors import StatusError
 from podscaler.kube import urls
 
 
@@ -14,6 +15,21 @@ def test_query() -> None:
 def test_path() -> None:
     """A star is escaped, a colon is not, and empty segments are left out."""
     assert urls.path("apis", "", "v1", "pods", "*", "a:b c") == "/apis/v1/pods/%2A/a:b%20c"
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("../../victim/deployments/v", "may not contain '/'"),
+        ("..", "may not be '..'"),
+        ("a%2Fb", "may not contain '%'"),
+    ],
+)
+def test_names_that_are_no_segment_are_refused(name: str, fault: str) -> None:
+    """The name of an object never leads to another one, in the words of client-go."""
+    with pytest.raises(StatusError) as caught:
+        urls.object_name(name)
+    assert (caught.value.message, caught.value.code) == (f'invalid resource name "{name}": [{fault}]', 0)
 
 
 def test_group_version() -> None:
