@@ -155,6 +155,7 @@ class OtherControllers:
         self._at_work: dict[Key, tuple[str, ...]] = {}
         self._names: Counter[str] = Counter()
         self._built_in = _Life.UNKNOWN
+        self._lease_fault = ""
         self._is_listed = False
 
     def note(self, raw: msgspec.Raw) -> None:
@@ -260,11 +261,11 @@ class OtherControllers:
             return
         try:
             is_alive = await is_built_in_alive(self._client, self._clock.now_ns())
-            self._built_in = _Life.ALIVE if is_alive else _Life.DEAD
+            self._built_in, self._lease_fault = _Life.ALIVE if is_alive else _Life.DEAD, ""
         except (StatusError, ValueError) as error:
-            if self._built_in is not _Life.UNKNOWN:
+            if str(error) != self._lease_fault:
                 log.info("whether %s is alive is not known: %s", BUILT_IN, error)
-            self._built_in = _Life.UNKNOWN
+            self._built_in, self._lease_fault = _Life.UNKNOWN, str(error)
 
 
 def _is_known(manager: str) -> bool:

@@ -13,7 +13,7 @@ from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.read_only import ReadOnlyTransport
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
-from podscaler.testing.cluster import HPAS
+from podscaler.testing.cluster import HPAS, refusal
 
 OTHER = "kube-controller-manager"
 WRITES = ("PUT", "POST", "PATCH", "DELETE")
@@ -208,6 +208,20 @@ async def test_metrics_that_stand_still_are_no_silence() -> None:
         await world.advance(10)
     assert world.replicas() == 2
     await world.close()
+
+
+async def test_a_lease_that_may_not_be_read_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Silence counts as any other's then, and the log says why."""
+    world = World(other_controller=standing.REFUSE)
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
+    world.cluster.interfere("GET", path, *[refusal(403, "Forbidden", "leases is forbidden")] * 4)
+    world.add_web(cpu="1000m", replicas=2)
+    world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+    with caplog.at_level(logging.INFO, logger="podscaler.controller.other_controllers"):
+        await world.start()
+        await world.advance(25)
+    await world.close()
+    assert caplog.text.count("whether kube-controller-manager is alive is not known: leases is forbidden") == 1
 
 
 async def test_a_warning_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
