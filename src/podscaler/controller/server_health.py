@@ -46,24 +46,24 @@ class _Fault:
         self.is_reported = False
         self.began_s = -math.inf
         self.ended_s = -math.inf
-        self.said_s = -math.inf
+        self.reported_s = -math.inf
         self.failed_syncs = 0
         gauge.set(0)
 
-    def strikes(self, now_s: float) -> bool:
-        """A request failed by it; whether that is to be reported, for the first time or again."""
+    def note_failure(self, now_s: float) -> bool:
+        """Record that a request failed by it; whether that is to be reported, for the first time or again."""
         self._failed_s = now_s
         if not self.is_active:
             self.is_active, self.began_s, self.failed_syncs, self.is_reported = True, now_s, 0, False
             self._gauge.set(1)
         is_news = max(self.began_s - self.ended_s, now_s - self.began_s) >= FLAP_S and not self.is_reported
-        if is_news or now_s - self.said_s >= REPEAT_S:
-            self.is_reported, self.said_s = True, now_s
+        if is_news or now_s - self.reported_s >= REPEAT_S:
+            self.is_reported, self.reported_s = True, now_s
             return True
         return False
 
-    def ends(self, begun_s: float, now_s: float) -> bool:
-        """A request that was begun at that instant did not fail by it; whether that is news."""
+    def note_success(self, begun_s: float, now_s: float) -> bool:
+        """Record that a request begun at `begun_s` did not fail by it; whether an end is to be reported."""
         if not self.is_active or begun_s < self._failed_s:
             return False
         self.is_active, self.ended_s = False, now_s
@@ -128,7 +128,7 @@ class ServerHealth:
         """A request got no answer."""
         if not self._is_known or self._answered_s > begun_s:
             return
-        if self._away.strikes(self._clock.monotonic_s()):
+        if self._away.note_failure(self._clock.monotonic_s()):
             log.warning(
                 "%s of %s does not answer: %s; syncs fail until it does", self._server, self._caller, error.cause
             )
@@ -137,7 +137,7 @@ class ServerHealth:
         """A request was answered."""
         now_s = self._clock.monotonic_s()
         self._answered_s = now_s
-        if self._away.ends(begun_s, now_s):
+        if self._away.note_success(begun_s, now_s):
             log.info("%s answers again, %s", self._server, self._away.described())
         if path.startswith(METRICS):
             return
@@ -145,7 +145,7 @@ class ServerHealth:
             self._refuse(now_s)
         elif status < 500:
             self._is_known = True
-            if self._refused.ends(begun_s, now_s):
+            if self._refused.note_success(begun_s, now_s):
                 log.info(
                     "%s accepts the credentials of %s again, %s",
                     self._server,
@@ -156,7 +156,7 @@ class ServerHealth:
     def _refuse(self, now_s: float) -> None:
         if not self._is_known:
             return
-        if self._refused.strikes(now_s):
+        if self._refused.note_failure(now_s):
             log.error("%s", self._refusal())
 
     def _refusal(self) -> str:
