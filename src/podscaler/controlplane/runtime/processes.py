@@ -17,7 +17,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
@@ -129,20 +129,25 @@ def _popen(spec: ProcessSpec, given: Descriptors) -> _Started:
     if spec.user is not None:
         identity = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
     try:
-        popen = subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
-            spec.argv,
-            env=dict(spec.env),
-            cwd=spec.cwd,
-            stdin=given.stdin,
-            stdout=given.stdout,
-            stderr=given.stderr,
-            start_new_session=True,
-            umask=UMASK,
-            **identity,
-        )
+        popen = _spawn(spec.argv, spec, given, **identity)
     except (OSError, ValueError) as error:
         raise StartFailure(_explanation(spec, error)) from error
     return popen, None
+
+
+def _spawn(argv: Sequence[str], spec: ProcessSpec, given: Descriptors, **more: Any) -> "subprocess.Popen[bytes]":
+    """Start `argv` in a session of its own; `more` goes to Popen. Raises OSError, ValueError."""
+    return subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
+        argv,
+        env=dict(spec.env),
+        cwd=spec.cwd,
+        stdin=given.stdin,
+        stdout=given.stdout,
+        stderr=given.stderr,
+        start_new_session=True,
+        umask=UMASK,
+        **more,
+    )
 
 
 def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
@@ -184,17 +189,8 @@ def _popen_reporting(spec: ProcessSpec, given: Descriptors, *more: int) -> "subp
     try:
         try:
             with _plan_file(spec.plan) as plan:
-                popen = subprocess.Popen(  # noqa: S603  as above
-                    (*spec.argv, *map(str, (plan.fileno(), writer, *more))),
-                    env=dict(spec.env),
-                    cwd=spec.cwd,
-                    stdin=given.stdin,
-                    stdout=given.stdout,
-                    stderr=given.stderr,
-                    start_new_session=True,
-                    umask=UMASK,
-                    pass_fds=(plan.fileno(), writer, *more),
-                )
+                passed = (plan.fileno(), writer, *more)
+                popen = _spawn((*spec.argv, *map(str, passed)), spec, given, pass_fds=passed)
         except (OSError, ValueError) as error:
             raise StartFailure(_explanation(spec, error)) from error
         finally:
