@@ -16,7 +16,7 @@ from typing import Any
 from podscaler.api.cel.budget import Budget, charged
 from podscaler.api.cel.faults import EvaluationError
 from podscaler.api.cel.functions import table
-from podscaler.api.custom import linear_patterns, value_rules
+from podscaler.api.custom import linear_patterns, patterns
 
 _WAYS_MAX = 5_000_000
 _CLASSES = {
@@ -56,15 +56,15 @@ def _with_classes(pattern: str) -> str:
 def fault(pattern: str) -> str:
     """What is wrong with a pattern in upstream's words, empty if nothing is."""
     pattern = _with_classes(pattern)
-    if value_rules.compiled(pattern) is not None or value_rules.is_foreign(pattern):
+    if patterns.compiled(pattern) is not None or patterns.is_foreign(pattern):
         return ""
-    return value_rules.pattern_fault(pattern)
+    return patterns.pattern_fault(pattern)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    expression = value_rules.compiled(pattern)
+    expression = patterns.compiled(pattern)
     if expression is None:
-        raise EvaluationError(value_rules.pattern_fault(pattern))
+        raise EvaluationError(patterns.pattern_fault(pattern))
     return expression
 
 
@@ -81,9 +81,9 @@ def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
 
 
 def _for_finding(pattern: str, text: str) -> re.Pattern[str]:
-    expression = value_rules.compiled(_with_classes(pattern))
+    expression = patterns.compiled(_with_classes(pattern))
     if expression is None:
-        raise EvaluationError(f"Illegal regex: {value_rules.pattern_fault(pattern)}")
+        raise EvaluationError(f"Illegal regex: {patterns.pattern_fault(pattern)}")
     _check_ways(expression, text)
     return expression
 

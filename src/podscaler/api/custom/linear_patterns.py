@@ -1,6 +1,6 @@
 r"""Regular expressions in time that is linear in the text: patterns are clients', and matched on the event loop.
 
-Called by `value_rules`. A pattern like `^(a+)+$` takes Python's matcher, which tries one way after the other, longer
+Called by `patterns`. A pattern like `^(a+)+$` takes Python's matcher, which tries one way after the other, longer
 than the world has existed; here all ways are followed at once, and what a set of ways becomes by a character is
 remembered. As in RE2, `$` is the end of the text alone, and `\d`, `\w`, `\s` are of ASCII.
 

@@ -9,7 +9,7 @@ Source: the API documentation of structural schemas and of JSONSchemaProps; upst
 from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api.custom import formats, pruning, structural, validation, value_rules
+from podscaler.api.custom import formats, patterns, pruning, structural, validation
 from podscaler.api.custom.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.kinds import crd_list_type_validation, crd_rule_validation, crd_structure_validation, semantics
@@ -173,7 +173,7 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    fault = value_rules.definition_fault(pattern)
+    fault = patterns.definition_fault(pattern)
     if fault:
         text = f"must be a valid regular expression, but isn't: {fault}"
         found.append(invalid(f"{path}.pattern", pattern, text))
