@@ -17,9 +17,8 @@ from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.container_process import ContainerProcess
 from podscaler.controlplane.runtime.handlers import Outcome, Purpose, Target
-from podscaler.controlplane.runtime.host import Host
+from podscaler.controlplane.runtime.host import ContainerProcess, Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper

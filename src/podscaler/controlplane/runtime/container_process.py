@@ -17,9 +17,9 @@ from podscaler.controlplane.runtime import launch_plan, log_files, process_recor
 from podscaler.controlplane.runtime.console import Console
 from podscaler.controlplane.runtime.container_state import Terminated
 from podscaler.controlplane.runtime.descriptors import DescriptorWriter
-from podscaler.controlplane.runtime.host import Host
+from podscaler.controlplane.runtime.host import ContainerProcess, Host
 from podscaler.controlplane.runtime.launch_plan import Launch
-from podscaler.controlplane.runtime.log_files import ContainerLog, Stream
+from podscaler.controlplane.runtime.log_files import Stream
 from podscaler.controlplane.runtime.pipe_reader import PipeReader
 from podscaler.controlplane.runtime.process_records import ProcessRecord
 from podscaler.controlplane.runtime.processes import Descriptors, Process
@@ -27,21 +27,6 @@ from podscaler.controlplane.runtime.processes import Descriptors, Process
 MESSAGE_BYTES: Final = 2048
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerProcess:
-    """A started container.
-
-    Attributes:
-        console: its standard streams; None in tests that play processes.
-    """
-
-    process: Process
-    log: ContainerLog
-    container_id: str
-    started_ns: int
-    console: Console | None = None
 
 
 async def start(

@@ -34,11 +34,10 @@ from podscaler.controlplane.runtime import (
 )
 from podscaler.controlplane.runtime.alarm import Alarm
 from podscaler.controlplane.runtime.console import AttachSession
-from podscaler.controlplane.runtime.container_process import ContainerProcess
 from podscaler.controlplane.runtime.container_state import Terminated
 from podscaler.controlplane.runtime.exec_session import ExecSession
 from podscaler.controlplane.runtime.handlers import Outcome, Target
-from podscaler.controlplane.runtime.host import Host
+from podscaler.controlplane.runtime.host import ContainerProcess, Host
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.probe_tally import Kind, ProbeSpec, probe_spec
 

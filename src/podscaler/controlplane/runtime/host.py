@@ -6,7 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
@@ -15,19 +15,33 @@ from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.cgroups import Cgroups
+from podscaler.controlplane.runtime.console import Console
 from podscaler.controlplane.runtime.handlers import Outcome, Purpose, Target
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper
-from podscaler.controlplane.runtime.log_files import LogBook
+from podscaler.controlplane.runtime.log_files import ContainerLog, LogBook
 from podscaler.controlplane.runtime.paths import Paths
 from podscaler.controlplane.runtime.port_translation import PortTranslator
+from podscaler.controlplane.runtime.processes import Process
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.threads import Threads
 from podscaler.controlplane.runtime.volume_files import IssueToken
 
-if TYPE_CHECKING:
-    from podscaler.controlplane.runtime.container_process import ContainerProcess
+
+@dataclass(frozen=True, slots=True)
+class ContainerProcess:
+    """A started container.
+
+    Attributes:
+        console: its standard streams; None in tests that play processes.
+    """
+
+    process: Process
+    log: ContainerLog
+    container_id: str
+    started_ns: int
+    console: Console | None = None
 
 
 class StartProcess(Protocol):
@@ -41,8 +55,8 @@ class StartProcess(Protocol):
         container_id: str,
         log_path: Path,
         on_exit: Callable[[], None],
-        on_end: "Callable[[ContainerProcess, int], None]",
-    ) -> "ContainerProcess":
+        on_end: Callable[[ContainerProcess, int], None],
+    ) -> ContainerProcess:
         """Start a container's process. Raises StartFailure."""
         ...
 
