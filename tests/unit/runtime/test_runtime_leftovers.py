@@ -210,11 +210,12 @@ def test_a_pid_that_was_used_again_is_not_killed() -> None:
 
 
 class FailingThreads(Threads):
-    """Threads in which the first looks fail: no descriptor is left."""
+    """Threads in which the first looks fail: no descriptor is left, unless another error is named."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(self, failures: int, error: Exception | None = None) -> None:
         super().__init__()
         self.failures = failures
+        self.error = error or OSError(24, "Too many open files")
         self.looks: list[frozenset[str]] = []
 
     async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -222,7 +223,7 @@ class FailingThreads(Threads):
         await asyncio.sleep(0)
         self.failures -= 1
         if self.failures >= 0:
-            raise OSError(24, "Too many open files")
+            raise self.error
         return 0
 
 
@@ -248,6 +249,49 @@ async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
     await clock.advance(10)
     await waiting
     assert threads.looks == [{"a"}] * leftovers.SCAN_TRIES
+    threads.close()
+
+
+async def test_an_unexpected_error_of_a_scan_reaches_its_callers_alone() -> None:
+    """All containers of that scan get the exception; those that ended meanwhile get the next scan."""
+    error = RuntimeError("a bug")
+    threads = FailingThreads(1, error)
+    sweeper = Sweeper(threads, VirtualClock())
+    failed = [asyncio.create_task(sweeper.sweep(name)) for name in ("a", "b", "b")]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    meanwhile = asyncio.create_task(sweeper.sweep("c"))
+    async with asyncio.timeout(WITHIN_S):
+        assert await asyncio.gather(*failed, meanwhile, return_exceptions=True) == [error, error, error, None]
+    assert threads.looks == [{"a", "b"}, {"c"}]
+    threads.close()
+
+
+async def test_a_scan_after_one_that_failed_unexpectedly_works() -> None:
+    """No state of the failed scan is left, for the same container either."""
+    threads = FailingThreads(1, RuntimeError("a bug"))
+    sweeper = Sweeper(threads, VirtualClock())
+    with pytest.raises(RuntimeError, match="a bug"):
+        await sweeper.sweep("a")
+    await sweeper.sweep("a")
+    assert threads.looks == [{"a"}, {"a"}]
+    threads.close()
+
+
+async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
+    """Nobody waits for what no longer runs: neither the containers of the scan, nor those that ended meanwhile."""
+    threads = FailingThreads(1)
+    sweeper = Sweeper(threads, VirtualClock())
+    callers = [asyncio.create_task(sweeper.sweep("a"))]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    callers.append(asyncio.create_task(sweeper.sweep("b")))
+    await asyncio.sleep(0)
+    assert sweeper._round is not None
+    sweeper._round.cancel()
+    async with asyncio.timeout(WITHIN_S):
+        found = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(each) for each in found] == [asyncio.CancelledError] * 2
     threads.close()
 
 
