@@ -88,6 +88,7 @@ async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
         assert identity.start_mark(others) is not None
     finally:
         os.kill(others, signal.SIGKILL)
+        wait_until_gone(others)
 
 
 async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
@@ -113,7 +114,10 @@ async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path:
 
 @contextmanager
 def running(*argv: str, **fields: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that leads a session, and is killed with its session's processes in the end."""
+    """A process that leads a session; it and its session's processes are killed, and gone, in the end.
+
+    Another test of this module would count those that are not gone yet: they have the mark.
+    """
     process = subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, **fields)
     try:
         yield process
@@ -122,6 +126,15 @@ def running(*argv: str, **fields: Any) -> Iterator["subprocess.Popen[bytes]"]:
         for pid in members:
             os.kill(pid, signal.SIGKILL)
         process.communicate()
+        for pid in members:
+            wait_until_gone(pid)
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline_s = time.monotonic() + WITHIN_S
+    while identity.start_mark(pid) is not None:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
 
 
 def session(pid: int) -> int:
@@ -163,6 +176,7 @@ async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
                 assert (server.poll(), identity.start_mark(shell) is None) == (None, False)
             finally:
                 os.kill(shell, signal.SIGKILL)
+                wait_until_gone(shell)
     finally:
         os.close(master)
         os.close(slave)
