@@ -51,7 +51,6 @@ STORE_PAUSE_S = 0.5
 """Between two batches of rescales of a ConfigMap: a write costs the API server as much as the ConfigMap is large."""
 STORE_TIMEOUT_S = 2.0
 """A rescale waits no longer until it is stored."""
-UPDATE_ATTEMPTS = 4
 RECORDS_AT_ONCE = 100
 HANDED_OVER = "-handed-over"
 """What the name of a writer ends in where nothing follows what it has written."""
@@ -237,7 +236,7 @@ class ConfigMapArchive:
 
     async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
         """True once the ConfigMap has it. Raises StatusError, Deposed."""
-        for remaining in reversed(range(UPDATE_ATTEMPTS)):
+        for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._changed(found, keys, exactly, writer)
             entries = found.entries(records)
             if not entries:
