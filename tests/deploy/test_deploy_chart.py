@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from real_programs import real_program
-from shipped_manifests import CHART, DEPLOY, Grant, container, grants, helm_template, of_kind, run_helm
+from shipped_manifests import CHART, DEPLOY, NAMESPACE, Grant, container, grants, helm_template, of_kind, run_helm
 
 DIGEST = f"sha256:{'0' * 64}"
 
@@ -120,7 +120,39 @@ def test_permissions_follow_the_values() -> None:
         Grant("get", "coordination.k8s.io", "leases", "podscaler-controller"),
         Grant("update", "coordination.k8s.io", "leases", "podscaler-controller"),
         Grant("get", "coordination.k8s.io", "leases", "kube-controller-manager"),
+        *(Grant(verb, "", "configmaps", "podscaler-history") for verb in ("get", "patch")),
     }
+
+
+ELSEWHERE = "--set=controller.stateNamespace=scaling"
+BUILT_IN_LEASE = Grant("get", "coordination.k8s.io", "leases", "kube-controller-manager")
+
+
+def roles(*settings: str) -> dict[str, set[Grant]]:
+    """What each Role grants that is bound to the controller's account, by the namespace of both."""
+    objects = helm_template(*settings)
+    granted = {
+        (obj["metadata"]["namespace"], obj["metadata"]["name"]): set(grants(obj["rules"]))
+        for obj in objects
+        if obj["kind"] == "Role"
+    }
+    account = [{"kind": "ServiceAccount", "name": "podscaler", "namespace": NAMESPACE}]
+    bindings = [obj for obj in objects if obj["kind"] == "RoleBinding" and obj["subjects"] == account]
+    bound = {(obj["metadata"]["namespace"], obj["roleRef"]["name"]) for obj in bindings}
+    assert len(bound) == len(granted)
+    return {namespace: granted[namespace, name] for namespace, name in bound}
+
+
+@pytest.mark.parametrize("shards", [0, 4], ids=["a leader", "shards"])
+def test_the_lease_of_the_built_in_controller_is_in_kube_system(shards: int) -> None:
+    """Where the other Leases are elsewhere, a Role of its own allows to read it, and nothing else."""
+    found = roles(ELSEWHERE, f"--set=controller.shards={shards}")
+    assert (found["kube-system"], BUILT_IN_LEASE in found["scaling"]) == ({BUILT_IN_LEASE}, False)
+
+
+def test_no_role_is_made_in_kube_system_where_that_is_not_allowed() -> None:
+    """The chart can be installed by somebody who may not make one there."""
+    assert list(roles(ELSEWHERE, "--set=rbac.builtInLease=false")) == ["scaling"]
 
 
 def test_beside_the_built_in_controller_nothing_of_its_is_written() -> None:

@@ -12,6 +12,7 @@ PAGE = DEPLOY.parent / "docs" / "controller.md"
 HEADER = "| where | API group | resources | verbs | for |"
 NUMBERED = re.compile(r"`([a-z-]+-)(\d\d)` to `\1(\d\d)`")
 SHARDS = "with shards"
+BUILT_IN = "kube-system"
 DELEGATED = "cluster, with delegated authentication"
 
 
@@ -45,12 +46,12 @@ def _names(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", NUMBERED.sub("", text)) + numbered
 
 
-def said(place: str, *, with_shards: bool) -> set[Grant]:
-    """What the rows of a place say; those of Leases are other ones with shards."""
+def said(*places: str, with_shards: bool) -> set[Grant]:
+    """What the rows of these places say; those of Leases are other ones with shards."""
     return {
         grant
         for row in rows()
-        if row[0].startswith(place)
+        if row[0].startswith(places)
         and row[0] != DELEGATED
         and (row[1] != "coordination.k8s.io" or (SHARDS in row[0]) is with_shards)
         for grant in granted(row)
@@ -58,17 +59,29 @@ def said(place: str, *, with_shards: bool) -> set[Grant]:
 
 
 @pytest.mark.parametrize(
-    ("place", "kind", "path", "with_shards"),
+    ("places", "kind", "path", "with_shards"),
     [
-        ("cluster", "ClusterRole", "base", False),
-        ("namespace", "Role", "base", False),
-        ("namespace", "Role", "overlays/sharded", True),
+        (("cluster",), "ClusterRole", "base", False),
+        (("namespace", BUILT_IN), "Role", "base", False),
+        (("namespace",), "Role", "overlays/sharded", True),
     ],
     ids=["everywhere", "in a namespace", "with shards"],
 )
-def test_the_table_is_what_the_manifests_grant(place: str, kind: str, path: str, *, with_shards: bool) -> None:
-    """Row by row it adds up to the rules."""
-    assert said(place, with_shards=with_shards) == set(grants(of_kind(read(path, "rbac.yaml"), kind)["rules"]))
+def test_the_table_is_what_the_manifests_grant(
+    places: tuple[str, ...], kind: str, path: str, *, with_shards: bool
+) -> None:
+    """Row by row it adds up to the rules; by default everything that is of one namespace is of kube-system."""
+    assert said(*places, with_shards=with_shards) == set(grants(of_kind(read(path, "rbac.yaml"), kind)["rules"]))
+
+
+def test_the_row_of_kube_system_is_what_the_chart_grants_there() -> None:
+    """Where the Leases of controllers are elsewhere, nothing of the other rows is granted in kube-system."""
+    objects = helm_template("--set=controller.stateNamespace=scaling")
+    found = {obj["metadata"]["namespace"]: set(grants(obj["rules"])) for obj in objects if obj["kind"] == "Role"}
+    assert found == {
+        BUILT_IN: said(BUILT_IN, with_shards=False),
+        "scaling": said("namespace", with_shards=False),
+    }
 
 
 def delegated() -> set[Grant]:

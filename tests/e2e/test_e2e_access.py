@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import shutil
 import ssl
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -142,6 +143,7 @@ def test_a_pod_calls_the_api(up: Up) -> None:
     ]
 
 
+@prerequisites.CURL.mark(is_there=shutil.which("curl") is not None)
 def test_health_for_everyone_and_the_audit_log(fresh_up: Up, tmp_path: Path) -> None:
     """By flags, probes need no credentials, and the audit log says who did what."""
     log = tmp_path / "audit.log"

@@ -128,4 +128,4 @@ def test_what_is_kept_can_be_read(busy: Up) -> None:
     record = json.loads(kept["default.web"])
     assert [each["replicas"] for each in record["history"]["recommendations"]] == [7, 2]
     said = explained(busy)
-    assert "wants 2, stays at 7" in said, said
+    assert "stays at 7: its metrics ask for 2" in said, said

@@ -75,7 +75,8 @@ async def test_kept_history_holds_a_scale_down(world: ApiServerWorld) -> None:
     world.metrics.cpu = "100m"
     answer = await explained(world, name=None)
     assert answer.explanation.summary.startswith(
-        "default/web wants 1, goes from 2 to 4 at its next sync: a recommendation of 5 from 1 min ago still counts"
+        "default/web goes from 2 to 4 at its next sync: its metrics ask for 1, but "
+        "a recommendation of 5 from 1 min ago still counts"
     )
 
 

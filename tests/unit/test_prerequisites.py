@@ -22,6 +22,13 @@ def test_every_prerequisite_names_its_remedy() -> None:
     assert [each for each in known if not each.lack or not each.remedy] == []
 
 
+def test_every_prerequisite_is_of_some_test() -> None:
+    """What no test names is checked nowhere: a machine that lacks it gets failures, or the line is dead."""
+    names = {name for name, each in vars(prerequisites).items() if isinstance(each, prerequisites.Prerequisite)}
+    code = "".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py"))
+    assert names - set(re.findall(r"prerequisites\.([A-Z_0-9]+)\.(?:skip|mark)\(", code)) == set()
+
+
 def test_reasons_are_counted() -> None:
     """One line for each, the most frequent first."""
     found = prerequisites.summary(["Skipped: no b; to run: c", "Skipped: no a; to run: c", "Skipped: no b; to run: c"])

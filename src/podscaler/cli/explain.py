@@ -19,6 +19,7 @@ from podscaler.cli import replay as recordings
 from podscaler.cli import settings as flags
 from podscaler.cli.explain_request import Answer, Request
 from podscaler.clock import SystemClock
+from podscaler.controller.settings import Settings
 from podscaler.core import what_if
 from podscaler.core.explanation import comparison, explained
 from podscaler.errors import UsageError
@@ -143,9 +144,14 @@ class _Cluster:
         kept_in = settings.history_namespace
         history = explain_cluster.KeptHistory(kept_in, self.clock) if kept_in else explain_cluster.NoHistory()
         leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
-        places = ("history-namespace", "autoscaler-kinds")
-        is_given = any(_is_given(ctx, each.name) for each in flags.DECISION_OPTIONS if each.name not in places)
-        self.controller = explain_cluster.Controller(settings, history, leases, is_given)
+        self.controller = explain_cluster.Controller(settings, history, leases, _given_flags(ctx, settings))
+
+
+def _given_flags(ctx: click.Context, settings: Settings) -> dict[str, Any]:
+    """The values of the flags of decisions that are on the command line, as recordings have them."""
+    values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
+    names = [each.name for each in flags.DECISION_OPTIONS if each.name not in ("history-namespace", "autoscaler-kinds")]
+    return {name: values[name] for name in names if _is_given(ctx, name)}
 
 
 def _from_cluster(request: Request, cluster: _Cluster) -> Answer:

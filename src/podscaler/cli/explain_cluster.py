@@ -7,9 +7,9 @@ HistorySource tells it where the controller keeps it in the cluster.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -52,6 +52,7 @@ from podscaler.kube.watch import Source as Followed
 log = logging.getLogger(__name__)
 
 SCALES_AT_ONCE = 8
+FLAGS_GIVEN = "the flags of this command"
 FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
 """A history that holds nothing back: its only recommendation is older than any window."""
 
@@ -105,13 +106,14 @@ class Controller:
 
     Attributes:
         leases: their namespace, and the name of the election.
-        is_given: whether the user named settings of decisions, which then count whatever the controller says.
+        given: the flags of decisions that the user named (values as in recordings), which count whatever the
+            controller says.
     """
 
     settings: Settings
     history: HistorySource
     leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
-    is_given: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Summary(NamedTuple):
@@ -187,8 +189,9 @@ async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
 class SettingsFinder:
     """Which settings decisions about an autoscaler are made with, each source asked once.
 
-    In this order: what the user gave; what our controller published, unless the built-in one wrote the status last; the
-    arguments of the built-in controller's pod; the defaults, as an assumption.
+    In this order: what our controller published, unless the built-in one wrote the status last; the arguments of the
+    built-in controller's pod; the defaults, as an assumption unless the user gave flags. Each flag that the user gave
+    replaces that one setting.
     """
 
     def __init__(self, client: Client, controller: Controller) -> None:
@@ -202,12 +205,10 @@ class SettingsFinder:
         Args:
             write: the last one of the autoscaler's status, None where that is not known.
         """
-        assumed = self._controller.settings.decision
-        if self._controller.is_given:
-            return SettingsOrigin(assumed, "the flags of this command")
+        assumed, given = self._controller.settings.decision, self._controller.given
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
-            namespace = self._controller.settings.history_namespace or history_maps.NAMESPACE
+            namespace = self._controller.settings.settings_namespace
             found = await self._once(
                 installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace)
             )
@@ -216,7 +217,10 @@ class SettingsFinder:
         else:
             found = None
         if found is not None and writer in ("", found.manager):
-            return SettingsOrigin(found.decision, found.origin)
+            origin = f"{FLAGS_GIVEN}; the others from {found.origin}" if given else found.origin
+            return SettingsOrigin(found.decision_with(given), origin)
+        if given:
+            return SettingsOrigin(assumed, FLAGS_GIVEN)
         return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
 
     async def _once(

@@ -237,6 +237,7 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         upscale_delay_ns=value[f"{PREFIX}upscale-delay"],
         downscale_delay_ns=value[f"{PREFIX}downscale-delay"],
         history_namespace=value["history-namespace"] if value["history"] == CLUSTER else None,
+        settings_namespace=value["history-namespace"],
         status_period_ns=value["status-period"],
         reacts=bool(value["react-to-changes"]),
         kinds=value["autoscaler-kinds"],

@@ -17,7 +17,9 @@
 6. One write of a ConfigMap at a time, each for the version that was read or written last. Where another process has
    changed the ConfigMap, it is read again, and only what is of this process's autoscalers is written. So a write that
    arrives late, after a hand-over, changes nothing.
-7. What is handed over is written as it is at that instant, under a writer's name that says that this is all
+7. What another process may have written since is read again: `expect_changes` begins a new generation, and an answer
+   counts only if its request began in the latest one.
+8. What is handed over is written as it is at that instant, under a writer's name that says that this is all
    (`HANDED_OVER`): another process decides as this one would have.
 
 Differs: upstream forgets its history with the process. `--history=memory` does so too.
@@ -27,6 +29,7 @@ Source: docs/decisions/history.md; docs/spec/controller.md 1 (State).
 
 import asyncio
 import contextvars
+import functools
 import logging
 from collections.abc import Collection, Iterable, Sequence
 
@@ -51,7 +54,6 @@ STORE_PAUSE_S = 0.5
 """Between two batches of rescales of a ConfigMap: a write costs the API server as much as the ConfigMap is large."""
 STORE_TIMEOUT_S = 2.0
 """A rescale waits no longer until it is stored."""
-UPDATE_ATTEMPTS = 4
 RECORDS_AT_ONCE = 100
 HANDED_OVER = "-handed-over"
 """What the name of a writer ends in where nothing follows what it has written."""
@@ -79,11 +81,12 @@ class ConfigMapArchive:
         self._loaded: dict[str, StoredMap] = {}
         self._beats: dict[str, Beat] = {}
         self._obsolete_writers: set[str] = set()
-        self._flights: SingleFlight[str, StoredMap] = SingleFlight()
+        self._generation = 0
+        self._read_in: dict[str, int] = {}
+        self._flights: SingleFlight[tuple[str, int], None] = SingleFlight()
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
         self._beaten_at_s: float | None = None
         self._failing: dict[str, str] = {}
-        self._outdated: set[str] = set()
 
     async def find(self, key: Key, uid: str) -> Found | None:
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
@@ -122,7 +125,7 @@ class ConfigMapArchive:
 
     def expect_changes(self) -> None:
         """Another process may have written since: what is asked for from now on is read again."""
-        self._outdated |= self._loaded.keys()
+        self._generation += 1
         self._read_failures.clear()
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
@@ -166,31 +169,39 @@ class ConfigMapArchive:
 
     async def _map(self, name: str) -> StoredMap:
         """The ConfigMap, read when it is first asked for. Raises StatusError, for a while without asking again."""
-        found = self._loaded.get(name)
-        if found is not None and name not in self._outdated:
-            return found
-        failed_at_s, error = self._read_failures.get(name, (0.0, None))
-        if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
-            raise error
-        try:
-            return await self._flights.run(name, lambda: self._load(name))
-        except StatusError as failure:
-            self._read_failures[name] = self._clock.monotonic_s(), failure
-            self._say(name, failure)
-            raise
+        while not self._is_current(name):
+            failed_at_s, error = self._read_failures.get(name, (0.0, None))
+            if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
+                raise error
+            generation = self._generation
+            try:
+                await self._flights.run((name, generation), functools.partial(self._load, name))
+            except StatusError as failure:
+                if generation == self._generation:
+                    self._read_failures[name] = self._clock.monotonic_s(), failure
+                self._say(name, failure)
+                raise
+        return self._loaded[name]
 
-    async def _load(self, name: str) -> StoredMap:
+    def _is_current(self, name: str) -> bool:
+        """Whether the ConfigMap was read since another process may last have written."""
+        return self._read_in.get(name) == self._generation
+
+    async def _load(self, name: str) -> None:
+        """Read a ConfigMap; the answer is dropped where another process may have written since the request began."""
+        generation = self._generation
         contents, beats = await self._maps.read(name), await self._maps.beats()
+        if generation != self._generation:
+            return
         now_ns = self._clock.now_ns()
         self._obsolete_writers |= {each for each, beat in beats.items() if beat.at < now_ns - 2 * self._reach_ns}
         self._beats |= beats
         found = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
         found.take_in(contents, now_ns)
         self._loaded[name] = found
-        self._outdated.discard(name)
+        self._read_in[name] = generation
         self._read_failures.pop(name, None)
         self._say(name, None)
-        return found
 
     def _begin_batch(self, found: StoredMap) -> Batch:
         """A batch that others may join until it is written; by no tenure in particular, as it is not of one sync."""
@@ -237,7 +248,7 @@ class ConfigMapArchive:
 
     async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
         """True once the ConfigMap has it. Raises StatusError, Deposed."""
-        for remaining in reversed(range(UPDATE_ATTEMPTS)):
+        for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._changed(found, keys, exactly, writer)
             entries = found.entries(records)
             if not entries:
@@ -282,7 +293,8 @@ class ConfigMapArchive:
                 except StatusError as error:
                     self._say(found.name, error)
                     continue
-                found.expire(self._too_old(found))
+                if self._is_current(found.name):
+                    found.expire(self._too_old(found))
 
     def _too_old(self, found: StoredMap) -> list[str]:
         now_ns = self._clock.now_ns()

@@ -1,8 +1,8 @@
 """The settings that the controller of a cluster works with, for those who explain its decisions from outside.
 
 Our controller publishes them when it starts to lead: the entry `settings` of the ConfigMap `podscaler-history`, which
-it may write already, unless it keeps histories in memory. The built-in controller's are read from the arguments of its
-pod, where a cluster shows that.
+it may write already. One that keeps histories in memory publishes nothing, and removes what an earlier process of its
+field manager published. The built-in controller's are read from the arguments of its pod, where a cluster shows that.
 
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """
@@ -17,7 +17,7 @@ import msgspec
 from podscaler import __version__
 from podscaler.clock import Clock
 from podscaler.controller import history_maps
-from podscaler.controller.history_maps import SETTINGS, HistoryMaps
+from podscaler.controller.history_maps import SETTINGS, Foreign, HistoryMaps
 from podscaler.controller.leading.fence import Deposed
 from podscaler.controller.settings import Settings
 from podscaler.core import settings as core_settings
@@ -40,7 +40,7 @@ class _Published(msgspec.Struct):
     version: str
     manager: str
     emulate: str
-    flags: dict[str, Any]
+    flags: dict[str, str | int | float | bool]
 
 
 class _Container(msgspec.Struct):
@@ -76,31 +76,67 @@ class EffectiveSettings:
     origin: str
     manager: str
 
+    def decision_with(self, given: Mapping[str, Any]) -> core_settings.Settings:
+        """What decisions are made with if these flags (by their names) were other ones; gates count one by one.
+
+        Raises ValueError naming a flag with a value that it cannot have.
+        """
+        gates = ",".join(str(flags[_GATES]) for flags in (self.flags, given) if flags.get(_GATES))
+        version = given.get("emulate", self.decision.emulation.version)
+        return core_settings.from_flags({**self.flags, **given, _GATES: gates}, version)
+
 
 async def publish(client: Client, settings: Settings, clock: Clock) -> None:
     """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
 
-    A controller that keeps histories in memory writes nothing.
+    A controller that keeps histories in memory removes them there instead.
 
     What is not allowed, or not possible, is no reason not to work: explanations state their assumption then.
     """
-    if settings.history_namespace is None:
-        return
-    maps = HistoryMaps(client, settings.history_namespace)
-    published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
-    body = msgspec.json.encode(published).decode()
+    maps = HistoryMaps(client, settings.settings_namespace)
     for attempt in range(ATTEMPTS):
         try:
-            await maps.change(history_maps.NAME, {SETTINGS: body})
+            await (_remove(maps, settings) if settings.history_namespace is None else _write(maps, settings))
         except Deposed:
             return  # whoever leads next publishes
         except StatusError as error:
-            if error.code == 403 or attempt == ATTEMPTS - 1:
-                log.info("the settings are not published, so that explanations assume them: %s", error)
+            if error.code == 403 or isinstance(error, Foreign) or attempt == ATTEMPTS - 1:
+                _log_failure(settings, error)
                 return
             await clock.sleep(RETRY_DELAY_S * 2**attempt)
         else:
             return
+
+
+async def _write(maps: HistoryMaps, settings: Settings) -> None:
+    """Raises StatusError, Deposed."""
+    published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
+    await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
+
+
+async def _remove(maps: HistoryMaps, settings: Settings) -> None:
+    """Remove what a process of the same field manager published. Raises StatusError, Deposed."""
+    try:
+        contents = await maps.read(history_maps.NAME)
+        found = msgspec.json.decode(contents.entries.get(SETTINGS, "null"), type=_Published | None)
+    except (Foreign, ValueError):
+        return  # `find_published` does not take these for settings either
+    if found is not None and found.manager == settings.field_manager:
+        await maps.update(history_maps.NAME, {SETTINGS: None}, contents.version)
+
+
+def _log_failure(settings: Settings, error: StatusError) -> None:
+    if settings.history_namespace is not None:
+        log.info("the settings are not published, so that explanations assume them: %s", error)
+        return
+    log.info(
+        "settings that an earlier process published may still be there, and explanations use them: %s (grant get and "
+        'patch on the ConfigMap %s in the namespace %s, or remove its entry "%s")',
+        error,
+        history_maps.NAME,
+        settings.settings_namespace,
+        SETTINGS,
+    )
 
 
 async def find_published(client: Client, namespace: str = history_maps.NAMESPACE) -> EffectiveSettings | None:

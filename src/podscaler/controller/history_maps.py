@@ -4,10 +4,10 @@
 `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and one,
 `podscaler-history`, with a heartbeat for each writer and the controller's settings. Rules:
 
-1. Changes are merge patches of single entries. Those of histories name the version that they were made for: one that
-   arrives late, when another process may have written the same entries, is refused, and its writer reads again.
-   Heartbeats name none, as every writer has an entry of its own.
-2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed.
+1. Changes are merge patches of single entries, and name the version that they were made for: one that arrives late,
+   when another process may have written the same entries, is refused, and its writer reads again.
+2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed. So each
+   change is made for a version that was read, and whose label was seen.
 
 Source: docs/decisions/history.md.
 """
@@ -37,6 +37,8 @@ SETTINGS = "settings"
 LABEL = "podscaler.dev/history"
 FORMAT = "v1"
 TIMEOUT_S = 5.0
+UPDATE_ATTEMPTS = 4
+"""How often a change is made for the latest version before it fails."""
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -95,7 +97,7 @@ class HistoryMaps:
         self.namespace = namespace
 
     async def read(self, name: str) -> Contents:
-        """What a ConfigMap holds. Raises StatusError."""
+        """What a ConfigMap holds. Raises StatusError, Foreign among them."""
         try:
             body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
         except StatusError as error:
@@ -121,14 +123,19 @@ class HistoryMaps:
         return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
 
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
-        """Set entries, and remove those that are None, whatever the ConfigMap holds. Raises StatusError."""
-        try:
-            body = _ENCODER.encode({"data": entries})
-            await self._client.patch(self._path(name), body, subject=f"configmaps {name}")
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
-            await self._create(name, {key: text for key, text in entries.items() if text is not None})
+        """Set entries of a ConfigMap as it is now, and remove those that are None.
+
+        Raises Foreign, and StatusError, also where others have changed the ConfigMap at each of UPDATE_ATTEMPTS.
+        """
+        for remaining in reversed(range(UPDATE_ATTEMPTS)):
+            version = (await self.read(name)).version
+            try:
+                await self.update(name, entries, version)
+            except StatusError as error:
+                if not (remaining and is_outdated(error)):
+                    raise
+            else:
+                return
 
     async def beats(self) -> dict[str, Beat]:
         """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""

@@ -25,8 +25,8 @@ from podscaler.controller import counterpart, handover, history_maps, history_re
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
 from podscaler.controller.history_record import Record
 from podscaler.errors import StatusError, UsageError
+from podscaler.kube import urls
 from podscaler.kube.client import Client, is_conflict, is_not_found, is_not_served
-from podscaler.kube.urls import path
 
 Object = dict[str, Any]
 
@@ -206,7 +206,7 @@ class Migrator:
 
     async def _is_told(self, meta: Object) -> bool:
         selector = f"involvedObject.uid={meta['uid']},reason={handover.WAITING}"
-        place = "/api/v1" + path("namespaces", meta["namespace"], "events")
+        place = "/api/v1" + urls.path("namespaces", meta["namespace"], "events")
         answer = _decoded(await self._client.get(place, subject="events", query=[("fieldSelector", selector)]))
         said = handover.said_of(meta.get("annotations") or {})
         return any(said in each.get("message", "") for each in answer.get("items") or [])

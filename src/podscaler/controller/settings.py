@@ -39,6 +39,7 @@ class Settings:
         downscale_delay_ns: `--horizontal-pod-autoscaler-downscale-delay`; None: as the algorithm does.
         emulate: `--emulate`, the version of Kubernetes whose arithmetic applies.
         history_namespace: where histories outlive the process; None: nowhere (`--history=memory`).
+        settings_namespace: where the settings are published, or removed; `--history-namespace`.
         status_period_ns: `--status-period`, how often a status is written in which only values of metrics changed, at
             most; 0: at every change, as upstream.
         reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
@@ -61,6 +62,7 @@ class Settings:
     downscale_delay_ns: int | None = None
     emulate: str = emulation.V1_37.version
     history_namespace: str | None = "kube-system"
+    settings_namespace: str = "kube-system"
     status_period_ns: int = 0
     reacts: bool = False
     kinds: tuple[AutoscalerKind, ...] = (autoscaler_kinds.HPA,)

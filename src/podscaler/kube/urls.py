@@ -43,8 +43,22 @@ def object_name(name: str) -> str:
     Raises StatusError in the words of client-go's Request.Name, before anything is sent: a name such as `../x` would
     lead to another object wherever paths are normalised.
     """
+    return _segment(name, "resource name")
+
+
+def resource(name: str) -> str:
+    """What stands in place of a resource, such as an external metric. Raises StatusError, as Request.Resource does."""
+    return _segment(name, "resource")
+
+
+def subresource(name: str) -> str:
+    """What follows an object, such as a custom metric. Raises StatusError, as Request.SubResource does."""
+    return _segment(name, "subresource")
+
+
+def _segment(name: str, called: str) -> str:
     if faults := names.path_segment_faults(name):
-        raise StatusError(f"invalid resource name {quoted(name)}: [{' '.join(faults)}]", code=0)
+        raise StatusError(f"invalid {called} {quoted(name)}: [{' '.join(faults)}]", code=0)
     return name
 
 

@@ -41,7 +41,7 @@ class CustomMetrics:
     ) -> MetricValueList:
         """One value for each pod that `selector` picks and that has one. Raises StatusError."""
         return await self._list(
-            urls.path("namespaces", namespace, "pods", "*", metric),
+            urls.path("namespaces", namespace, "pods", "*", urls.subresource(metric)),
             subject=f"pods.{GROUP} *",
             query=[("labelSelector", str(selector)), ("metricLabelSelector", str(metric_selector))],
         )
@@ -53,11 +53,11 @@ class CustomMetrics:
         query = [("metricLabelSelector", str(metric_selector))]
         group = group_of(described.api_version)
         if described.kind == "Namespace" and not group:
-            path = urls.path("namespaces", namespace, "metrics", metric)
+            path = urls.path("namespaces", namespace, "metrics", urls.object_name(metric))
             return await self._list(path, subject=f"metrics.{GROUP} {metric}", query=query)
         resource = await self._resource(group, described.kind)
         return await self._list(
-            urls.path("namespaces", namespace, resource, urls.object_name(described.name), metric),
+            urls.path("namespaces", namespace, resource, urls.object_name(described.name), urls.subresource(metric)),
             subject=f"{resource}.{GROUP} {described.name}",
             query=query,
         )

@@ -20,7 +20,7 @@ async def external_metric(
 ) -> ExternalMetricValueList:
     """The values of the metric whose labels `metric_selector` picks. Raises StatusError."""
     answer = await client.fetch(
-        urls.group_version(GROUP, VERSION) + urls.path("namespaces", namespace, metric),
+        urls.group_version(GROUP, VERSION) + urls.path("namespaces", namespace, urls.resource(metric)),
         subject=f"{metric}.{GROUP}",
         query=[("labelSelector", str(metric_selector))],
     )

@@ -81,7 +81,8 @@ def many(tmp_path: Path) -> Path:
 
 
 STAYS = (
-    "shop/web wants 3, stays at 8: a recommendation of 8 from 15 s ago holds back scaling down for 5 min; earliest "
+    "shop/web stays at 8: its metrics ask for 3, but "
+    "a recommendation of 8 from 15 s ago holds back scaling down for 5 min; earliest "
     "change in 4 min 45 s, to 3."
 )
 RISES = "shop/web goes from 5 to 8: external metric queue is 8 in total, target 1 a pod."
@@ -198,7 +199,7 @@ def test_what_if(web: Path) -> None:
     assert lines[:5] == [
         "With minReplicas=4,downscale-stabilization=10s shop/web goes from 8 to 4 instead of staying at 8.",
         f"As it is: {STAYS}",
-        "What if: shop/web wants 3, goes from 8 to 4: minReplicas is 4.",
+        "What if: shop/web goes from 8 to 4: its metrics ask for 3, but minReplicas is 4.",
         "",
         "                       as it is            what if",
     ]

@@ -153,13 +153,19 @@ def test_flags_of_older_releases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "namespace"),
-    [((), "kube-system"), (("--history-namespace=autoscaling",), "autoscaling"), (("--history=memory",), None)],
-    ids=["in the cluster", "elsewhere in it", "in memory"],
+    ("arguments", "namespaces"),
+    [
+        ((), ("kube-system", "kube-system")),
+        (("--history-namespace=autoscaling",), ("autoscaling", "autoscaling")),
+        (("--history=memory",), (None, "kube-system")),
+        (("--history=memory", "--history-namespace=autoscaling"), (None, "autoscaling")),
+    ],
+    ids=["in the cluster", "elsewhere in it", "in memory", "in memory, published elsewhere before"],
 )
-def test_where_histories_are_kept(arguments: tuple[str, ...], namespace: str | None) -> None:
-    """In the cluster, unless upstream's behaviour is asked for."""
-    assert _parsed(*arguments).history_namespace == namespace
+def test_where_histories_are_kept(arguments: tuple[str, ...], namespaces: tuple[str | None, str]) -> None:
+    """In the cluster, unless upstream's behaviour is asked for; the namespace is that of the settings in any case."""
+    parsed = _parsed(*arguments)
+    assert (parsed.history_namespace, parsed.settings_namespace) == namespaces
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from podscaler.controller.archive import Latest
 from podscaler.controller.config_map_archive import ConfigMapArchive
 from podscaler.controller.history_maps import HistoryMaps, map_of
 from podscaler.core.history import History, Recommendation
+from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.transport import Answer, Request
 from podscaler.testing import VirtualClock
@@ -27,6 +28,7 @@ class LateCluster(FakeCluster):
 
     Attributes:
         holds: whether the next change of a history is held back until `arrives` is set.
+        answers_late: whether the answer to the next read of a history is held back until `arrives` is set.
         changes: how many changes of histories were sent.
     """
 
@@ -34,6 +36,7 @@ class LateCluster(FakeCluster):
         super().__init__()
         self.arrives = asyncio.Event()
         self.holds = False
+        self.answers_late = False
         self.changes = 0
 
     async def request(self, request: Request) -> Answer:
@@ -44,7 +47,11 @@ class LateCluster(FakeCluster):
                 self.holds = False
                 late = asyncio.ensure_future(self._arrive_late(request))
                 return await asyncio.shield(late)
-        return await super().request(request)
+        answer = await super().request(request)
+        if self.answers_late and request.method == "GET" and request.path.startswith(CONFIG_MAPS):
+            self.answers_late = False
+            await self.arrives.wait()
+        return answer
 
     async def _arrive_late(self, request: Request) -> Answer:
         await self.arrives.wait()
@@ -108,6 +115,56 @@ async def test_without_being_told_it_does_not_look_again(world: World) -> None:
     world.first.keep(WEB, world.latest(5))
     await world.first.hand_over([WEB])
     assert await world.second.find(WEB, "uid") is None
+
+
+async def _late_read(world: World) -> tuple[ConfigMapArchive, "asyncio.Task[object]"]:
+    """An archive whose first read was answered before another process handed over, and its task; the answer is late."""
+    archive = world.archive("cccc")
+    world.cluster.answers_late = True
+    reading: asyncio.Task[object] = asyncio.ensure_future(archive.find(OTHER, "uid"))
+    await world.clock.advance(0)
+    world.first.keep(WEB, world.latest(5))
+    await world.first.hand_over([WEB])
+    archive.expect_changes()
+    return archive, reading
+
+
+async def test_an_answer_from_before_a_hand_over_does_not_count(world: World) -> None:
+    """What is asked for after it is read again, though a read is under way; the late answer replaces nothing."""
+    archive, reading = await _late_read(world)
+    finding = asyncio.ensure_future(archive.find(WEB, "uid"))
+    await world.clock.advance(0)
+    world.cluster.arrives.set()
+    found = await finding
+    await reading
+    assert found is not None
+    archive.keep(WEB, world.latest(3))
+    await archive.hand_over([WEB])
+    web = world.entry(WEB)
+    assert web is not None
+    assert (found.replicas, web["replicas"]) == (5, 3)
+
+
+async def test_a_read_from_before_a_hand_over_is_repeated(world: World) -> None:
+    """Nobody asked in between: the answer that came late is not taken for what is there now."""
+    archive, reading = await _late_read(world)
+    world.cluster.arrives.set()
+    await reading
+    found = await archive.find(WEB, "uid")
+    assert found is not None
+    assert found.replicas == 5
+
+
+async def test_a_failure_from_before_a_hand_over_does_not_count(world: World) -> None:
+    """What failed then is asked for at once."""
+    world.cluster.interfere("GET", f"{CONFIG_MAPS}/{map_of(WEB)}", refusal(500, "InternalError", "no"))
+    archive, reading = await _late_read(world)
+    world.cluster.arrives.set()
+    with pytest.raises(StatusError):
+        await reading
+    found = await archive.find(WEB, "uid")
+    assert found is not None
+    assert found.replicas == 5
 
 
 async def test_what_was_dropped_is_not_written(world: World) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_maps, history_record
-from podscaler.controller.history_maps import Contents, HistoryMaps
+from podscaler.controller.history_maps import Contents, Foreign, HistoryMaps
 from podscaler.controller.history_record import Beat, Record
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import StatusError
@@ -80,14 +80,47 @@ def test_what_is_read_again(code: int, reason: str, expected: bool) -> None:
 
 
 async def test_changes_are_merge_patches(client: Client, transport: ScriptedTransport) -> None:
-    """Single entries are set and removed."""
+    """Single entries of the version that was read are set and removed."""
+    transport.on("GET", MAP, json_answer({"metadata": OURS | {"resourceVersion": "7"}, "data": {}}))
     transport.on("PATCH", MAP, json_answer({}))
     await HistoryMaps(client).change("podscaler-history-03", {"a": "x", "b": None})
-    (request,) = transport.requests
+    _, request = transport.requests
     assert (request.headers["Content-Type"], msgspec.json.decode(request.body or b"")) == (
         "application/merge-patch+json",
-        {"data": {"a": "x", "b": None}},
+        {"metadata": {"resourceVersion": "7"}, "data": {"a": "x", "b": None}},
     )
+
+
+async def test_what_is_not_ours_is_not_changed(client: Client, transport: ScriptedTransport) -> None:
+    """A ConfigMap of our name without our label stays as it is."""
+    transport.on("GET", MAP, json_answer({"metadata": {"resourceVersion": "7"}, "data": {"a": "b"}}))
+    with pytest.raises(Foreign, match=r"^the ConfigMap podscaler-history-03 is not podscaler's: it lacks the label"):
+        await HistoryMaps(client).change("podscaler-history-03", {"a": "x"})
+    assert [request.method for request in transport.requests] == ["GET"]
+
+
+async def test_a_change_is_made_for_the_version_that_another_writer_left(
+    client: Client, transport: ScriptedTransport
+) -> None:
+    """A change that is refused as outdated is made again for what is there by then, a few times."""
+    versions = [json_answer({"metadata": OURS | {"resourceVersion": each}}) for each in ("7", "8")]
+    transport.on("GET", MAP, *versions)
+    transport.on("PATCH", MAP, refusal(409, "Conflict", "changed"), json_answer({}))
+    await HistoryMaps(client).change("podscaler-history-03", {"a": "x"})
+    patches = [request for request in transport.requests if request.method == "PATCH"]
+    assert [msgspec.json.decode(each.body or b"")["metadata"] for each in patches] == [
+        {"resourceVersion": "7"},
+        {"resourceVersion": "8"},
+    ]
+
+
+async def test_a_change_that_is_always_outdated_fails(client: Client, transport: ScriptedTransport) -> None:
+    """The number of attempts is limited."""
+    transport.on("GET", MAP, json_answer({"metadata": OURS | {"resourceVersion": "7"}}))
+    transport.on("PATCH", MAP, refusal(409, "Conflict", "changed"))
+    with pytest.raises(StatusError, match="changed"):
+        await HistoryMaps(client).change("podscaler-history-03", {"a": "x"})
+    assert len(transport.asked("PATCH")) == history_maps.UPDATE_ATTEMPTS
 
 
 async def test_the_first_change_makes_it(client: Client, transport: ScriptedTransport) -> None:

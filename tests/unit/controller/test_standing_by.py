@@ -1,5 +1,6 @@
 """Controllers that stand by: dry runs, and those that find another one at work."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -7,13 +8,14 @@ import pytest
 
 from podscaler.api import instants
 from podscaler.clock import NANOSECONDS
-from podscaler.controller import standing
+from podscaler.controller import history_maps, standing
 from podscaler.controller.loop import Controller
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.read_only import ReadOnlyTransport
+from podscaler.kube.transport import Answer, Request
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
-from podscaler.testing.cluster import HPAS, refusal
+from podscaler.testing.cluster import CONFIG_MAPS, HPAS, FakeCluster, refusal
 
 OTHER = "kube-controller-manager"
 WRITES = ("PUT", "POST", "PATCH", "DELETE")
@@ -114,6 +116,48 @@ async def test_another_that_begins_later() -> None:
     world.cluster.put_pod("web-1", "web", "1000m")
     await world.advance(30)
     assert (world.replicas(), len(world.controller.unready())) == (2, 1)
+    await world.close()
+
+
+class SlowHistories(FakeCluster):
+    """A cluster in which a write of a ConfigMap takes until `arrives` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrives = asyncio.Event()
+
+    async def request(self, request: Request) -> Answer:
+        """As FakeCluster."""
+        if request.method in WRITES and request.path.startswith(CONFIG_MAPS):
+            await self.arrives.wait()
+        return await super().request(request)
+
+
+class SlowWorld(World):
+    """A world whose histories are kept by slow writes."""
+
+    cluster: SlowHistories
+
+    def make_controller(self) -> Controller:
+        """As there."""
+        self.cluster = SlowHistories()
+        return super().make_controller()
+
+
+@pytest.mark.parametrize(("begins", "replicas"), [(True, 2), (False, 4)], ids=["another begins", "nobody does"])
+async def test_another_that_begins_while_a_rescale_is_stored(begins: bool, replicas: int) -> None:
+    """A rescale is stored before it is written; where another controller has begun by then it is not written."""
+    world = SlowWorld(other_controller=standing.REFUSE, history_namespace="kube-system")
+    world.add_web(cpu="1000m", replicas=2)
+    await world.start()
+    if begins:
+        world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
+        await world.advance(0)
+    before = world.replicas()
+    world.cluster.arrives.set()
+    await world.advance(0)
+    stored = [name for name in world.cluster.config_maps if name != history_maps.NAME]
+    assert (before, len(stored), world.replicas()) == (2, 1, replicas)
     await world.close()
 
 
@@ -285,6 +329,6 @@ async def test_no_sync_costs_a_request_for_it() -> None:
         await world.start()
         await world.advance(60)
         await world.close()
-        counts.append([(each.method, each.path) for each in world.cluster.requests])
+        counts.append(sorted((each.method, each.path) for each in world.cluster.requests))
     assert counts[0] == counts[1]
     assert HPAS in [path for _, path in counts[0]]

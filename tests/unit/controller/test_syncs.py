@@ -8,7 +8,7 @@ import pytest
 
 from podscaler.kube.transport import Answer, Request
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
-from podscaler.testing.cluster import APPS, DEPLOYMENTS, HPAS, PODS, refusal
+from podscaler.testing.cluster import APPS, CONFIG_MAPS, DEPLOYMENTS, HPAS, PODS, refusal
 
 WEB_SCALE = f"{APPS}shop/deployments/web/scale"
 WEB_STATUS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/web/status"
@@ -97,6 +97,7 @@ async def test_requests_of_a_sync(world: AutoscalerWorld) -> None:
         ("GET", f"{HPAS}?limit=500&resourceVersion=0"),
     ]
     sent.remove(("GET", f"{DEPLOYMENTS}?limit=500&resourceVersion=0"))
+    sent.remove(("GET", f"{CONFIG_MAPS}/podscaler-history"))  # settings of an earlier process, to be removed
     assert sent[4:] == [
         ("GET", "/apis/apps"),
         ("GET", "/apis/apps/v1"),

@@ -63,6 +63,72 @@ def test_the_first_format_is_migrated_after_a_copy(tmp_path: Path, caplog: pytes
     assert f"{path} was brought from format 1 to {FORMAT}; a copy of before is {copy}" in caplog.text
 
 
+def rename_object(path: Path, revision: int, name: str) -> None:
+    """Change what a file holds."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE versions SET name = ? WHERE revision = ?", (name, revision))
+
+
+def test_a_copy_of_other_data_is_kept_beside_a_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy may be the only good one: it is never replaced, and never counts as the copy of other data."""
+    path = write_format_1(tmp_path / "data")
+    first, second, third = (path.with_name(f"{DATABASE}.format1{suffix}") for suffix in ("", "-2", "-3"))
+    path.replace(first)
+    rename_object(first, 2, "earlier")
+    second.write_bytes(b"damaged" * 1000)
+    path.write_bytes(write_format_1(tmp_path / "other").read_bytes())
+    open_journal(path.parent).close()
+    assert described(first) == (1, 0, [(2, "earlier"), (3, "b")])
+    assert second.read_bytes() == b"damaged" * 1000
+    assert described(third) == (1, 0, [(2, "a"), (3, "b")])
+    assert third.stat().st_mode & 0o777 == 0o600
+    assert f"a copy of before is {third}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "suffixes"),
+    [
+        pytest.param("SELECT 1", [""], id="nothing"),
+        pytest.param("DELETE FROM versions WHERE revision = 3", ["", "-2"], id="a row less"),
+        pytest.param("INSERT INTO versions VALUES (4, 0, 7, 'g', '', 'c', NULL)", ["", "-2"], id="a row more"),
+        pytest.param("UPDATE versions SET body = '{}' WHERE revision = 3", ["", "-2"], id="a body"),
+        pytest.param("UPDATE state SET revision = 6", ["", "-2"], id="the revision"),
+    ],
+)
+def test_a_migration_that_is_tried_again_copies_what_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, suffixes: list[str]
+) -> None:
+    """Starts that fail over and over fill no disk: a copy that holds the same is the copy."""
+    path = write_format_1(tmp_path / "data")
+
+    def fail(database: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("no such thing")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(databases, "_MIGRATIONS", {1: fail})
+        for _ in range(2):
+            with pytest.raises(UsageError, match="no such thing"):
+                open_journal(path.parent)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(statement)
+    open_journal(path.parent).close()
+    assert sorted(each.name for each in path.parent.glob("*.format1*")) == [
+        f"{DATABASE}.format1{suffix}" for suffix in suffixes
+    ]
+
+
+def test_data_that_cannot_be_read_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be compared with its copy, which is no reason for one more at every start."""
+    path = write_format_1(tmp_path / "data")
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE versions SET name = CAST(x'ff' AS TEXT)")
+    monkeypatch.setattr(databases, "_MIGRATIONS", {1: lambda database: database.execute("no such thing")})
+    for _ in range(3):
+        with pytest.raises(UsageError, match="of format 1 cannot be brought to format 2, and holds what it held"):
+            open_journal(path.parent)
+    assert [each.name for each in path.parent.glob("*.format1*")] == [f"{DATABASE}.format1"]
+
+
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is one transaction: a sentence names the file, and the next start may try again."""
     path = write_format_1(tmp_path / "data")

@@ -34,14 +34,16 @@ def _lines(decision: Decision, label: str) -> list[str]:
             UP_3_MIN,
             60,
             (900, 600, 1200),
-            "default/web wants 5, stays at 3: the last rescale was 1 min ago, and scaling up waits 3 min after one; "
+            "default/web stays at 3: its metrics ask for 5, but "
+            "the last rescale was 1 min ago, and scaling up waits 3 min after one; "
             "earliest change in 2 min, to 5.",
         ),
         (
             Settings(algorithm="v1.1"),
             240,
             (100, 100, 100),
-            "default/web wants 1, stays at 3: the last rescale was 4 min ago, and scaling down waits 5 min after one; "
+            "default/web stays at 3: its metrics ask for 1, but "
+            "the last rescale was 4 min ago, and scaling down waits 5 min after one; "
             "earliest change in 1 min, to 1.",
         ),
         (
@@ -54,7 +56,8 @@ def _lines(decision: Decision, label: str) -> list[str]:
             UP_3_MIN,
             181,
             (6000, 6000, 6000),
-            "default/web wants 30, goes from 3 to 6: without a behavior one sync at most doubles the count "
+            "default/web goes from 3 to 6: its metrics ask for 30, but "
+            "without a behavior one sync at most doubles the count "
             "(4 are always allowed); next step in 3 min, to 12.",
         ),
     ],

@@ -73,67 +73,84 @@ def both(up: Json | None = None, down: Json | None = None) -> Json:
     [
         pytest.param(
             wanting(3, 5, past((5, 250))),
-            "wants 3, stays at 5: a recommendation of 5 from 4 min 10 s ago holds back scaling down for 5 min; "
+            "stays at 5: its metrics ask for 3, but "
+            "a recommendation of 5 from 4 min 10 s ago holds back scaling down for 5 min; "
             "earliest change in 50 s, to 3.",
             id="window",
         ),
         pytest.param(
             wanting(3, 10, past((10, 400), (8, 30), (5, 20))),
-            "wants 3, goes from 10 to 8: a recommendation of 8 from 30 s ago holds back scaling down for 5 min; "
+            "goes from 10 to 8: its metrics ask for 3, but "
+            "a recommendation of 8 from 30 s ago holds back scaling down for 5 min; "
             "next step in 4 min 30 s, to 5.",
             id="window, partly",
         ),
         pytest.param(
             wanting(2, 4, past((6, 30))),
-            "wants 2, goes from 4 to 6: a recommendation of 6 from 30 s ago still counts (scaling down looks back "
+            "goes from 4 to 6: its metrics ask for 2, but "
+            "a recommendation of 6 from 30 s ago still counts (scaling down looks back "
             "5 min); next step in 4 min 30 s, to 2.",
             id="window, back up",
         ),
         pytest.param(
             wanting(6, 4, past((4, 100), (4, 10)), behavior=both(up=rules(window=60))),
-            "wants 6, stays at 4: a recommendation of 4 from 10 s ago holds back scaling up for 1 min; earliest "
+            "stays at 4: its metrics ask for 6, but "
+            "a recommendation of 4 from 10 s ago holds back scaling up for 1 min; earliest "
             "change in 50 s, to 6.",
             id="window up",
         ),
         pytest.param(
             wanting(1, 2, past((2, 10)), least=2),
-            "wants 1, stays at 2: a recommendation of 2 from 10 s ago holds back scaling down for 5 min, and "
+            "stays at 2: its metrics ask for 1, but "
+            "a recommendation of 2 from 10 s ago holds back scaling down for 5 min, and "
             "minReplicas is 2.",
             id="window, and a bound behind it",
         ),
         pytest.param(
             wanting(2, 5, past((2, 10), downs=((1, 250),)), behavior=both(down=rules(("Pods", 1, 300), window=0))),
-            "wants 2, stays at 5: a scale-down by 1 replica 4 min 10 s ago used up the policy of 1 pod each 5 min; "
+            "stays at 5: its metrics ask for 2, but "
+            "a scale-down by 1 replica 4 min 10 s ago used up the policy of 1 pod each 5 min; "
             "earliest change in 50 s, to 4.",
             id="policy used up",
         ),
         pytest.param(
             wanting(9, 5, past(ups=((2, 40), (1, 20))), behavior=both(up=rules(("Pods", 3, 60)))),
-            "wants 9, stays at 5: 2 scale-ups by 3 replicas together, the last 20 s ago, used up the policy of 3 pods "
+            "stays at 5: its metrics ask for 9, but "
+            "2 scale-ups by 3 replicas together, the last 20 s ago, used up the policy of 3 pods "
             "each 1 min; earliest change in 20 s, to 7.",
             id="policy used up twice",
         ),
         pytest.param(
             wanting(9, 2, past(), behavior=both(up=rules(("Pods", 2, 60), ("Percent", 50, 60), select="Min"))),
-            "wants 9, goes from 2 to 3: the policy of 50 % each 1 min (the strictest of 2) allows 3; next step in "
+            "goes from 2 to 3: its metrics ask for 9, but "
+            "the policy of 50 % each 1 min (the strictest of 2) allows 3; next step in "
             "1 min, to 5.",
             id="policy, a step",
         ),
         pytest.param(
             wanting(2, 5, past(), behavior=both(down=rules(window=0, select="Disabled"))),
-            "wants 2, stays at 5: scaling down is disabled (selectPolicy: Disabled).",
+            "stays at 5: its metrics ask for 2, but scaling down is disabled (selectPolicy: Disabled).",
             id="disabled",
         ),
         pytest.param(
             wanting(9, 3, past()),
-            "wants 9, goes from 3 to 6: without a behavior one sync at most doubles the count (4 are always allowed); "
+            "goes from 3 to 6: its metrics ask for 9, but "
+            "without a behavior one sync at most doubles the count (4 are always allowed); "
             "next step at the next sync, to 9.",
             id="doubling",
         ),
-        pytest.param(wanting(20, 8, past()), "wants 20, goes from 8 to 10: maxReplicas is 10.", id="to the maximum"),
-        pytest.param(wanting(20, 10, past()), "wants 20, stays at 10: maxReplicas is 10.", id="at the maximum"),
         pytest.param(
-            wanting(1, 4, past((1, 10)), least=3), "wants 1, goes from 4 to 3: minReplicas is 3.", id="minimum"
+            wanting(20, 8, past()),
+            "goes from 8 to 10: its metrics ask for 20, but maxReplicas is 10.",
+            id="to the maximum",
+        ),
+        pytest.param(
+            wanting(20, 10, past()), "stays at 10: its metrics ask for 20, but maxReplicas is 10.", id="at the maximum"
+        ),
+        pytest.param(
+            wanting(1, 4, past((1, 10)), least=3),
+            "goes from 4 to 3: its metrics ask for 1, but minReplicas is 3.",
+            id="minimum",
         ),
         pytest.param(
             wanting(5, 12, past()), "goes from 12 to 10: maxReplicas is 10, whatever the metrics say.", id="above"
@@ -217,7 +234,8 @@ UTILIZATION = resource(utilization=50)
         ),
         pytest.param(
             summary([UTILIZATION, QUEUE], observed(using(3, 100), DOWN)),
-            "wants 1, stays at 3: nothing is scaled down while 1 of its 2 metrics cannot be evaluated: "
+            "stays at 3: its metrics ask for 1, but "
+            "nothing is scaled down while 1 of its 2 metrics cannot be evaluated: "
             f"metrics[1]: {QUEUE_IS_DOWN}.",
             id="no scale-down on a failure",
         ),
@@ -267,7 +285,10 @@ def test_to_zero_and_back() -> None:
     )
     asleep = observed(values(0), replicas=0, before=conditions(ScaledToZero="True"))
     lifted = decided(scaler(QUEUE, least=2, behavior=both()), asleep, past((0, 10)))
-    assert explained.of_decision(lifted).summary == "default/web wants 0, goes from 0 to 2: minReplicas is 2."
+    assert (
+        explained.of_decision(lifted).summary == "default/web goes from 0 to 2: its metrics ask for 0, but "
+        "minReplicas is 2."
+    )
 
 
 def refused() -> Decision:

@@ -1,5 +1,7 @@
 """Escaping of URLs as Go does it, and what Go says of addresses."""
 
+from collections.abc import Callable
+
 import pytest
 
 from podscaler.errors import StatusError
@@ -25,11 +27,16 @@ def test_path() -> None:
         ("a%2Fb", "may not contain '%'"),
     ],
 )
-def test_names_that_are_no_segment_are_refused(name: str, fault: str) -> None:
-    """The name of an object never leads to another one, in the words of client-go."""
+@pytest.mark.parametrize(
+    ("check", "called"),
+    [(urls.object_name, "resource name"), (urls.resource, "resource"), (urls.subresource, "subresource")],
+    ids=["object", "resource", "subresource"],
+)
+def test_names_that_are_no_segment_are_refused(name: str, fault: str, check: Callable[[str], str], called: str) -> None:
+    """The name of an object, or of a metric, never leads to another one, in the words of client-go."""
     with pytest.raises(StatusError) as caught:
-        urls.object_name(name)
-    assert (caught.value.message, caught.value.code) == (f'invalid resource name "{name}": [{fault}]', 0)
+        check(name)
+    assert (caught.value.message, caught.value.code) == (f'invalid {called} "{name}": [{fault}]', 0)
 
 
 def test_group_version() -> None:

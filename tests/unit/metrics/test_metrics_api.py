@@ -93,6 +93,52 @@ URLS: dict[str, tuple[Ask, str]] = {
 }
 
 
+OUTSIDE = "../../../../api/v1/secrets"
+
+
+@pytest.mark.parametrize(
+    ("ask", "called"),
+    [
+        (
+            lambda source: source.pods_metric(
+                "ns1", OUTSIDE, selector=selectors.EVERYTHING, metric_selector=selectors.EVERYTHING
+            ),
+            "subresource",
+        ),
+        (
+            lambda source: source.object_metric(
+                "ns1",
+                OUTSIDE,
+                described=CrossVersionObjectReference(kind="Service", name="main", api_version="v1"),
+                metric_selector=selectors.EVERYTHING,
+            ),
+            "subresource",
+        ),
+        (
+            lambda source: source.object_metric(
+                "ns1",
+                OUTSIDE,
+                described=CrossVersionObjectReference(kind="Namespace", name="ns1", api_version="v1"),
+                metric_selector=selectors.EVERYTHING,
+            ),
+            "resource name",
+        ),
+        (
+            lambda source: source.external_metric("ns1", OUTSIDE, metric_selector=selectors.EVERYTHING),
+            "resource",
+        ),
+    ],
+    ids=["pods", "object", "namespace", "external"],
+)
+async def test_a_metric_whose_name_is_no_segment(
+    source: MetricsSource, transport: ScriptedTransport, ask: Ask, called: str
+) -> None:
+    """Nothing is asked for that is no metric, in the words of client-go; PodAutoscalers may have such."""
+    with pytest.raises(StatusError, match=f'^invalid {called} "{OUTSIDE}": '):
+        await ask(source)
+    assert [path for path in transport.asked() if "secrets" in path] == []
+
+
 @pytest.mark.parametrize("name", URLS)
 async def test_urls(source: MetricsSource, transport: ScriptedTransport, name: str) -> None:
     """Upstream's paths and parameters; empty selectors send none."""

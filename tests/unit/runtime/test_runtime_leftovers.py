@@ -88,6 +88,7 @@ async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
         assert identity.start_mark(others) is not None
     finally:
         os.kill(others, signal.SIGKILL)
+        wait_until_gone(others)
 
 
 async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
@@ -113,7 +114,10 @@ async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path:
 
 @contextmanager
 def running(*argv: str, **fields: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that leads a session, and is killed with its session's processes in the end."""
+    """A process that leads a session; it and its session's processes are killed, and gone, in the end.
+
+    Another test of this module would count those that are not gone yet: they have the mark.
+    """
     process = subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, **fields)
     try:
         yield process
@@ -122,6 +126,15 @@ def running(*argv: str, **fields: Any) -> Iterator["subprocess.Popen[bytes]"]:
         for pid in members:
             os.kill(pid, signal.SIGKILL)
         process.communicate()
+        for pid in members:
+            wait_until_gone(pid)
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline_s = time.monotonic() + WITHIN_S
+    while identity.start_mark(pid) is not None:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
 
 
 def session(pid: int) -> int:
@@ -163,6 +176,7 @@ async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
                 assert (server.poll(), identity.start_mark(shell) is None) == (None, False)
             finally:
                 os.kill(shell, signal.SIGKILL)
+                wait_until_gone(shell)
     finally:
         os.close(master)
         os.close(slave)
@@ -210,11 +224,12 @@ def test_a_pid_that_was_used_again_is_not_killed() -> None:
 
 
 class FailingThreads(Threads):
-    """Threads in which the first looks fail: no descriptor is left."""
+    """Threads in which the first looks fail: no descriptor is left, unless another error is named."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(self, failures: int, error: Exception | None = None) -> None:
         super().__init__()
         self.failures = failures
+        self.error = error or OSError(24, "Too many open files")
         self.looks: list[frozenset[str]] = []
 
     async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -222,7 +237,7 @@ class FailingThreads(Threads):
         await asyncio.sleep(0)
         self.failures -= 1
         if self.failures >= 0:
-            raise OSError(24, "Too many open files")
+            raise self.error
         return 0
 
 
@@ -248,6 +263,49 @@ async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
     await clock.advance(10)
     await waiting
     assert threads.looks == [{"a"}] * leftovers.SCAN_TRIES
+    threads.close()
+
+
+async def test_an_unexpected_error_of_a_scan_reaches_its_callers_alone() -> None:
+    """All containers of that scan get the exception; those that ended meanwhile get the next scan."""
+    error = RuntimeError("a bug")
+    threads = FailingThreads(1, error)
+    sweeper = Sweeper(threads, VirtualClock())
+    failed = [asyncio.create_task(sweeper.sweep(name)) for name in ("a", "b", "b")]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    meanwhile = asyncio.create_task(sweeper.sweep("c"))
+    async with asyncio.timeout(WITHIN_S):
+        assert await asyncio.gather(*failed, meanwhile, return_exceptions=True) == [error, error, error, None]
+    assert threads.looks == [{"a", "b"}, {"c"}]
+    threads.close()
+
+
+async def test_a_scan_after_one_that_failed_unexpectedly_works() -> None:
+    """No state of the failed scan is left, for the same container either."""
+    threads = FailingThreads(1, RuntimeError("a bug"))
+    sweeper = Sweeper(threads, VirtualClock())
+    with pytest.raises(RuntimeError, match="a bug"):
+        await sweeper.sweep("a")
+    await sweeper.sweep("a")
+    assert threads.looks == [{"a"}, {"a"}]
+    threads.close()
+
+
+async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
+    """Nobody waits for what no longer runs: neither the containers of the scan, nor those that ended meanwhile."""
+    threads = FailingThreads(1)
+    sweeper = Sweeper(threads, VirtualClock())
+    callers = [asyncio.create_task(sweeper.sweep("a"))]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    callers.append(asyncio.create_task(sweeper.sweep("b")))
+    await asyncio.sleep(0)
+    assert sweeper._round is not None
+    sweeper._round.cancel()
+    async with asyncio.timeout(WITHIN_S):
+        found = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(each) for each in found] == [asyncio.CancelledError] * 2
     threads.close()
 
 

@@ -19,7 +19,6 @@ from podscaler.controlplane.runtime import capabilities, launch_plan, port_trans
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.port_translation import PortTranslator
-from podscaler.controlplane.runtime.processes import StartFailure
 from podscaler.controlplane.runtime.threads import Threads
 
 POD = "127.9.1.1"
@@ -151,16 +150,10 @@ class Trapped:
 
 @pytest.fixture
 async def trapped(threads: Threads, tmp_path: Path) -> Trapped:
-    """See the class; skips the test where the machine does not allow it."""
-    found = Trapped(threads, tmp_path)
-    try:
-        code, _ = await found.run("import socket; socket.socket().bind(('127.255.1.1', 1))")
-    except StartFailure:
+    """See the class; skips the test where the machine does not allow it, which `up` finds out the same way."""
+    if capabilities.port_fault():
         prerequisites.PORT_TRANSLATION.skip()
-    if code:
-        prerequisites.PORT_TRANSLATION.skip()
-    found.bound.clear()
-    return found
+    return Trapped(threads, tmp_path)
 
 
 LISTENS = """

@@ -215,13 +215,18 @@ async def test_private_mounts(threads: Threads, tmp_path: Path) -> None:
 
 
 @needs_mounts
-async def test_signals_are_as_a_program_expects_them(threads: Threads, tmp_path: Path) -> None:
-    """Python ignores SIGPIPE; a program that it becomes must not."""
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGUSR1])
+async def test_signals_are_as_a_program_expects_them(threads: Threads, tmp_path: Path, number: signal.Signals) -> None:
+    """Python ignores SIGPIPE, nohup SIGHUP, a shell SIGINT in the background; a program of a container must not."""
     (tmp_path / "v").mkdir()
     wanted = launch(
         "grep SigIgn /proc/self/status", Mount(str(tmp_path / "v"), "/new-at-root", False), tmp_path=tmp_path
     )
-    _, output = await run(launch_plan.process_spec(wanted), threads)
+    former = signal.signal(number, signal.SIG_IGN)
+    try:
+        _, output = await run(launch_plan.process_spec(wanted), threads)
+    finally:
+        signal.signal(number, former)
     ignored = int(output.split()[1], 16) & 0x7FFF_FFFF  # signals from 32 on are the C library's own business
     assert ignored == 0
 

@@ -1,4 +1,4 @@
-"""Every place where the control plane builds a path, a URL or a header of what others wrote, and what checks it.
+"""Every place where the control plane or a client builds a path, a URL or a header of what others wrote, and its check.
 
 Objects, requests and answers of other servers are untrusted: a `..`, a `//host` or a line break in one of their fields
 must not lead anywhere. `CHECKED` names each function that joins such texts, with what keeps it safe; the tests look for
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-SOURCES = Path(__file__).parents[3] / "src" / "podscaler" / "controlplane"
+SOURCES = Path(__file__).parents[3] / "src" / "podscaler"
+CONTROL_PLANE = SOURCES / "controlplane"
 PACKAGES = ("access", "aggregation", "dns", "runtime", "server", "services", "spdy")
+CLIENTS = ("controller", "kube", "metrics")
 
 _OURS = "made of nothing that a client wrote"
 _UID = "uids are made by the server (writing), names of containers and volumes are DNS labels (pod_validation)"
@@ -61,6 +63,43 @@ CHECKED = {
 }
 """`module:function` below controlplane -> what keeps foreign texts in it from leading elsewhere."""
 
+_NUMBERS = "a division of numbers"
+_OBJECT = "namespaces and names of objects that the API server serves, which are segments"
+_FLAGS = "flags and arguments of the user's own command line"
+_KUBECONFIG = "the user's own kubeconfig, environment or command line"
+
+CHECKED_CLIENTS = {
+    "controller/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
+    "controller/events.py:Recorder._write": "an object's namespace and name, with more after the name",
+    "controller/followed_targets.py:FollowedTargets._follow": "groups, versions and plurals are of discovery",
+    "controller/history_maps.py:HistoryMaps._path": "a DNS label (parse_namespace); names are constants",
+    "controller/leading/announcing.py:Announcer._write": _FLAGS,
+    "controller/leading/lease.py:path": "names of Leases that the API server serves, and of flags",
+    "controller/memory.py:Memory.keep_report": _NUMBERS,
+    "controller/migrating.py:Migrator._is_told": _OBJECT,
+    "controller/parts.py:Parts.begin": _NUMBERS,
+    "controller/target.py:_path": "object_name; the other segments are of discovery",
+    "kube/client.py:Client._writing": "content types are constants",
+    "kube/discovery.py:Discovery._mappings_of": "a group that the API server serves, and its versions",
+    "kube/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",
+    "kube/exec_command.py:_program": _KUBECONFIG,
+    "kube/http_response.py:_parse_head": "read from an answer, and sent nowhere",
+    "kube/http_transport.py:HttpTransport._encoded": "targets are escaped (urls); Authorization: _header",
+    "kube/http_transport.py:_header": "refuses control characters",
+    "kube/kubeconfig.py:_Part.resolve": _KUBECONFIG,
+    "kube/kubeconfig.py:_server": "read back by urlsplit; address_fault",
+    "kube/locate.py:find_config": _KUBECONFIG,
+    "kube/locate.py:in_cluster": "address_fault; names of files are constants",
+    "kube/proxies.py:parse": "read back by urlsplit",
+    "kube/rate_limit.py:TokenBucket.take": _NUMBERS,
+    "metrics/custom.py:CustomMetrics._list": "versions are of discovery",
+    "metrics/custom.py:CustomMetrics.object_metric": "object_name and subresource; the resource is of discovery",
+    "metrics/custom.py:CustomMetrics.pods_metric": "subresource; the namespace is an object's",
+    "metrics/external.py:external_metric": "resource; the namespace is an object's",
+    "metrics/resource.py:resource_metrics": "the namespace of an object",
+}
+"""The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
+
 
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -76,7 +115,7 @@ class _Places(ast.NodeVisitor):
         is_named = isinstance(node, _NAMED)
         if is_named:
             self._within.append(node.name)
-        if self._within and (_is_path(node) or _is_url(node) or _is_header(node)):
+        if self._within and (_is_path(node) or _is_url(node) or _is_header(node) or _is_request_path(node)):
             self.found.add(".".join(self._within))
         super().generic_visit(node)
         if is_named:
@@ -99,6 +138,19 @@ def _is_path(node: ast.AST) -> bool:
             makes = name in ("Path", "PurePath", "PurePosixPath", "os.path.join") or name.endswith(".joinpath")
             return makes and any(_is_variable(each) for each in arguments)
     return False
+
+
+def _is_request_path(node: ast.AST) -> bool:
+    """A path of an API that has a segment which none of the functions of `urls` for that has seen."""
+    match node:
+        case ast.Call(func=called, args=arguments) if ast.unparse(called) in ("urls.path", "urls.group_version"):
+            return any(_is_variable(each) and not _is_segment(each) for each in arguments)
+    return False
+
+
+def _is_segment(node: ast.AST) -> bool:
+    segments = ("urls.object_name", "urls.resource", "urls.subresource")
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in segments
 
 
 def _is_url(node: ast.AST) -> bool:
@@ -133,16 +185,22 @@ def _is_headers(node: ast.AST) -> bool:
     return ast.unparse(node).rpartition(".")[2].lower() == "headers"
 
 
-def _places_in(module: Path) -> Iterator[str]:
+def _places_in(module: Path, root: Path) -> Iterator[str]:
     places = _Places()
     places.visit(ast.parse(module.read_text(encoding="utf-8")))
-    yield from (f"{module.relative_to(SOURCES).as_posix()}:{function}" for function in places.found)
+    yield from (f"{module.relative_to(root).as_posix()}:{function}" for function in places.found)
 
 
-def test_every_place_has_its_check() -> None:
-    """Whoever builds a path, a URL or a header anew says in CHECKED what keeps it safe; whoever stops removes it."""
-    found = {place for package in PACKAGES for path in (SOURCES / package).rglob("*.py") for place in _places_in(path)}
-    assert {"unchecked": found - CHECKED.keys(), "gone": CHECKED.keys() - found} == {"unchecked": set(), "gone": set()}
+@pytest.mark.parametrize(
+    ("root", "packages", "checked"),
+    [(CONTROL_PLANE, PACKAGES, CHECKED), (SOURCES, CLIENTS, CHECKED_CLIENTS)],
+    ids=["control plane", "clients"],
+)
+def test_every_place_has_its_check(root: Path, packages: tuple[str, ...], checked: dict[str, str]) -> None:
+    """Whoever builds a path, a URL or a header anew says in a table what keeps it safe; whoever stops removes it."""
+    modules = [path for package in packages for path in (root / package).rglob("*.py")]
+    found = {place for path in modules for place in _places_in(path, root)}
+    assert {"unchecked": found - checked.keys(), "gone": checked.keys() - found} == {"unchecked": set(), "gone": set()}
 
 
 @pytest.mark.parametrize(
@@ -159,6 +217,8 @@ def test_every_place_has_its_check() -> None:
         "f'{name}: {value}\\r\\n'",
         "request.headers.add('A', value)",
         "send(headers={'A': value})",
+        "urls.path('pods', name)",
+        "urls.path(*names)",
     ],
 )
 def test_what_counts_as_a_place(source: str) -> None:
@@ -168,7 +228,17 @@ def test_what_counts_as_a_place(source: str) -> None:
     assert places.found == {"f"}
 
 
-@pytest.mark.parametrize("source", ["delay_ns / NANOSECONDS", "folder / 'name'", "Path('/x')", "f'{a}: {b}'", "a / 2"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "delay_ns / NANOSECONDS",
+        "folder / 'name'",
+        "Path('/x')",
+        "f'{a}: {b}'",
+        "a / 2",
+        "urls.path('pods', urls.object_name(a))",
+    ],
+)
 def test_what_does_not_count(source: str) -> None:
     """Divisions by units, and what is constant, are no places."""
     places = _Places()

@@ -58,8 +58,6 @@ MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MS_RELATIME = 1 << 21
-IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
-"""What this process may ignore: the first two where a shell started it in the background, the others as Python does."""
 KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048
 """nosuid, nodev, noexec, noatime, nodiratime: the same bits in statvfs and in mount(2)."""
 ST_RELATIME = 4096
@@ -303,6 +301,13 @@ def install_trap(plan: Mapping[str, Any], to: int) -> None:
     os.close(listener)
 
 
+def reset_signals() -> None:
+    """Give every signal its default action: what `up` inherited from nohup or a shell stays ignored across exec."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def become(plan: Mapping[str, Any]) -> None:
     """Change the folder and the user and become the program. Raises Fault, OSError.
 
@@ -318,8 +323,7 @@ def become(plan: Mapping[str, Any]) -> None:
         os.setgroups(plan["groups"])
         os.setgid(plan["group"])
         os.setuid(plan["user"])
-    for number in IGNORED:
-        signal.signal(number, signal.SIG_DFL)  # what is ignored stays so across exec
+    reset_signals()
     if plan["trap"]:
         install_trap(plan["trap"], int(sys.argv[3]))
     program = plan["argv"][0]

@@ -63,7 +63,10 @@ class Sweeper:
         self._sessions.get(container_id, {}).pop(pid, None)
 
     async def sweep(self, container_id: str) -> None:
-        """Return when nothing of this container is left, or it cannot be found out (which is logged)."""
+        """Return when nothing of this container is left, or the scan failed too often (which is logged).
+
+        Raises what the scan for it raises besides OSError, and CancelledError when that scan is cancelled.
+        """
         done = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._sweep_waiting())
@@ -75,13 +78,20 @@ class Sweeper:
             sessions = [session for name in batch for session in self._sessions.pop(name, {}).values()]
             try:
                 await self._scan(Proof(identity.CONTAINER_VARIABLE, frozenset(batch), tuple(sessions)))
-            finally:
+            except Exception as error:  # a bug: it belongs to the callers of this scan, and must not end the loop
                 for done in batch.values():
-                    if not done.done():
-                        done.set_result(None)
+                    done.set_exception(error)
+            except BaseException:
+                for done in (*batch.values(), *self._waiting.values()):
+                    done.cancel()
+                self._waiting = {}
+                raise
+            else:
+                for done in batch.values():
+                    done.set_result(None)
 
     async def _scan(self, proof: "Proof") -> None:
-        """Kill what is proven; a look that fails (no descriptor is left) is repeated after a moment."""
+        """Kill what is proven; a scan that fails with OSError (no descriptor is left) is repeated after a moment."""
         for left in reversed(range(SCAN_TRIES)):
             try:
                 await self._threads.run(_kill_proven, proof)

@@ -7,6 +7,7 @@ disk. A new format is a line in `_MIGRATIONS` and a test that begins with a file
 A row is one version of an object. `body` is None for a deletion.
 """
 
+import itertools
 import logging
 import os
 import secrets
@@ -250,9 +251,14 @@ def migrate(database: sqlite3.Connection, found: int) -> None:
 
 
 def _migrate(database: sqlite3.Connection, path: Path, found: int) -> None:
-    """Migrate a data directory's file, after a copy of it."""
-    copy = path.with_name(f"{path.name}.format{found}")
+    """Migrate a data directory's file, after a copy of it: `objects.sqlite.format1`, `objects.sqlite.format1-2`, ...
+
+    No copy is replaced, as it may be the only good one. One that holds the same, left by a migration that failed, is
+    used again, so that repeated failures do not fill the disk.
+    """
+    copies = (path.with_name(f"{path.name}.format{found}{suffix}") for suffix in _copy_suffixes())
     try:
+        copy = next(each for each in copies if not each.exists() or _holds_the_same(each, database))
         if not copy.exists():
             write_private_copy(database, copy)
         database.execute(SHRINKING)
@@ -262,6 +268,29 @@ def _migrate(database: sqlite3.Connection, path: Path, found: int) -> None:
         why = f"{path} of format {found} cannot be brought to format {FORMAT}, and holds what it held"
         raise UsageError(f"{why}: {error}.") from error
     logger.warning("%s was brought from format %d to %d; a copy of before is %s", path, found, FORMAT, copy)
+
+
+def _copy_suffixes() -> Iterator[str]:
+    yield ""
+    yield from (f"-{number}" for number in itertools.count(2))
+
+
+def _holds_the_same(copy: Path, database: sqlite3.Connection) -> bool:
+    """Whether a file has the format, the state and the rows of `database`. Raises sqlite3.Error of `database` alone."""
+    return all(
+        row == copied
+        for query in ("PRAGMA user_version", "SELECT * FROM state", f"{SELECT_ROWS} ORDER BY revision")
+        for row, copied in itertools.zip_longest(database.execute(query), _rows_of_copy(copy, query))
+    )
+
+
+def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:
+    """What the query finds; ends with an empty row, which equals no other, where the file cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            yield from database.execute(query)
+    except sqlite3.Error:
+        yield ()
 
 
 def _name_cluster(database: sqlite3.Connection) -> None:

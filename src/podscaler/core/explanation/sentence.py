@@ -73,7 +73,7 @@ def _no_metrics(trace: Trace, verdict: Verdict, source: Source) -> str:
 def _no_scale_down(trace: Trace, verdict: Verdict, source: Source) -> str:
     del source
     return (
-        f"{trace.autoscaler} wants {verdict.wanted}, stays at {verdict.current}: nothing is scaled down while "
+        f"{trace.autoscaler} stays at {verdict.current}: {_asked(verdict)}, but nothing is scaled down while "
         f"{_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
     )
 
@@ -109,7 +109,11 @@ def _scaled(trace: Trace, verdict: Verdict, source: Source) -> str:
 
 def _held(trace: Trace, verdict: Verdict, source: Source) -> str:
     reason = holds.reason(trace, verdict)
-    return f"{trace.autoscaler} wants {verdict.wanted}, {moves(verdict, source)}: {reason}"
+    return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(verdict)}, but {reason}"
+
+
+def _asked(verdict: Verdict) -> str:
+    return f"its metrics ask for {verdict.wanted}"
 
 
 def moves(verdict: Verdict, source: Source) -> str:
@@ -122,7 +126,7 @@ def moves(verdict: Verdict, source: Source) -> str:
 
 def _without_history(trace: Trace, verdict: Verdict) -> str:
     """What the metrics want, and what the status says about what is done about it."""
-    text = f"{trace.autoscaler} has {verdict.current}, and its metrics ask for {verdict.wanted}"
+    text = f"{trace.autoscaler} has {verdict.current}, and {_asked(verdict)}"
     said = _last_word(trace)
     held = f"; the controller's last word was {said.reason} ({said.message})" if said else ""
     return f"{text}{held}; how long something holds it back is not known, because its history is not"
