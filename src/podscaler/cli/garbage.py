@@ -28,6 +28,7 @@ class OldGarbage:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left = 0
+        self._set_aside = 0
         self.collections = (0, 0)
 
     async def run(self) -> None:
@@ -35,7 +36,7 @@ class OldGarbage:
         before = gc.get_threshold()
         gc.collect()
         gc.freeze()
-        self._left = gc.get_freeze_count()
+        self._left = self._set_aside = gc.get_freeze_count()
         gc.set_threshold(before[0], before[1], _NEVER)
         try:
             while True:
@@ -51,12 +52,23 @@ class OldGarbage:
         if gc.get_count()[2] * youngest * younger < NEW_OBJECTS:
             return
         gc.collect()
+        self._set_aside += len(gc.get_objects())
         gc.freeze()
         new, everything = self.collections
-        if gc.get_freeze_count() > 2 * self._left + SLACK_OBJECTS:
+        if self._is_too_much_set_aside():
             gc.unfreeze()
             gc.collect()
             gc.freeze()
-            self._left = gc.get_freeze_count()
+            self._left = self._set_aside = gc.get_freeze_count()
             everything += 1
         self.collections = new + 1, everything
+
+    def _is_too_much_set_aside(self) -> bool:
+        """Whether everything is due; what is set aside is counted one by one, so only where it may be too much.
+
+        The sum of what was set aside is at least what is left of it: most of that goes without a collection.
+        """
+        most = 2 * self._left + SLACK_OBJECTS
+        if self._set_aside > most:
+            self._set_aside = gc.get_freeze_count()
+        return self._set_aside > most
