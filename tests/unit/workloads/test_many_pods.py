@@ -1,6 +1,7 @@
 """What thousands of pods cost: the work for each stays the same, and none holds up the others."""
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from podscaler.controlplane.local import LocalRegistry, Turns
 from podscaler.controlplane.registry import Change
 from podscaler.controlplane.services.endpoints import KnownEndpoints
 from podscaler.controlplane.services.endpointslices import EndpointSlices
+from podscaler.controlplane.usage.sampler import Sampler
+from podscaler.controlplane.workloads import pods, ranking, selection
 from podscaler.controlplane.workloads.disruption import DisruptionBudgets
 from podscaler.controlplane.workloads.loop import ControlLoop
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
@@ -51,7 +54,7 @@ async def make_pods(registry: LocalRegistry, count: int) -> None:
 
 
 def made_pod(name: str) -> Object:
-    spec = {"containers": [{"name": "app", "image": "python"}]}
+    spec = {"containers": [{"name": "app", "image": "python"}], "runtimeClassName": "simulated"}
     metadata = {"name": name, "namespace": "default", "labels": {"app": "web"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -224,3 +227,64 @@ async def test_a_budget_looks_up_each_controller_once(opened: OpenRegistry, monk
     await DisruptionBudgets(registry, VirtualClock()).sync(("default", "b"))
     status = registry.get("poddisruptionbudgets.policy", "default", "b")["status"]
     assert (found.count("replicasets.apps"), status["expectedPods"]) == (1, 8)
+
+
+async def test_a_round_of_metrics_looks_up_each_controller_once(
+    opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many simulated pods a ReplicaSet has, its annotations are read once."""
+    registry, clock = opened.registry, VirtualClock()
+    await registry.create("replicasets.apps", replica_set(8))
+    await ReplicaSets(registry, clock).sync(("default", "web"))
+    for pod in registry.list(PODS):
+        await registry.mutate(PODS, *selection.key_of(pod), run_simulated, subresource="status")
+    sampler = Sampler(registry, lambda: (), clock=clock, node_name=lambda: "", resolution_s=15.0)
+    following = asyncio.create_task(sampler.run())
+    await clock.advance(0.0)
+    found: list[str] = []
+    find = registry.find
+    monkeypatch.setattr(registry, "find", lambda resource, *key: found.append(resource) or find(resource, *key))
+    await sampler.sample()
+    following.cancel()
+    assert (found, len(sampler.pod_metrics.list("default"))) == (["replicasets.apps"], 8)
+
+
+def run_simulated(pod: Object) -> None:
+    pod["status"] = {**(pod.get("status") or {}), "phase": "Running"}
+
+
+def test_each_pod_is_looked_at_once_to_find_who_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing pods does not read them again, however many comparisons there are."""
+    candidates = [build.pod(f"web-{n}", labels={}, ip=f"127.9.1.{n}", ready_at=n * 10**9) for n in range(1, 41)]
+    asked: list[Object] = []
+    is_ready = pods.is_ready
+    monkeypatch.setattr(pods, "is_ready", lambda pod: asked.append(pod) or is_ready(pod))
+    ranking.first_to_go(candidates, 20, now_ns=10**12)
+    assert len(asked) == 40
+
+
+async def longest_step(work: Coroutine[object, object, object], steps: list[object]) -> int:
+    """Run `work`; the most entries that came to `steps` within one pass of the event loop."""
+    task, longest, before = asyncio.ensure_future(work), 0, 0
+    while not task.done():
+        await asyncio.sleep(0)
+        longest, before = max(longest, len(steps) - before), len(steps)
+    await task
+    return longest
+
+
+async def test_a_sync_of_a_large_replica_set_has_pauses(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claiming pods, counting those that are missing and counting for the status are steps of their own."""
+    registry, clock = opened.registry, VirtualClock()
+    sets = ReplicaSets(registry, clock)
+    await registry.create("replicasets.apps", replica_set(40))
+    await sets.sync(("default", "web"))
+    await registry.mutate(
+        "replicasets.apps", "default", "web", lambda one: one["metadata"].update(annotations={"a": "b"})
+    )
+    asked: list[object] = []
+    for name in ("is_active", "is_ready"):
+        real = getattr(pods, name)
+        monkeypatch.setattr(pods, name, lambda pod, real=real: asked.append(pod) or real(pod))
+    longest = await longest_step(sets.sync(("default", "web")), asked)
+    assert longest <= 2 * 40

@@ -107,9 +107,11 @@ class ReplicaSets:
         self._sizes[key] = len(owned)
         error, goes_on = None, False
         if not pods.is_terminating(replica_set):
-            error = await self._resize(replica_set, owned)
-            before, owned = owned, self._owned(replica_set)
-            goes_on = _goes_on(replica_sets.size(replica_set), before, owned)
+            active = [pod for pod in owned if pods.is_active(pod)]
+            error = await self._resize(replica_set, active)
+            await asyncio.sleep(0)  # thousands of pods: counting them for the status is a step of its own
+            owned = self._owned(replica_set)
+            goes_on = _goes_on(replica_sets.size(replica_set), len(active), owned)
         await self._write_status(replica_set, owned, error)
         if error is not None:
             raise error
@@ -127,9 +129,8 @@ class ReplicaSets:
         uid = replica_set["metadata"]["uid"]
         return [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
 
-    async def _resize(self, replica_set: Object, owned: Sequence[Object]) -> StatusError | None:
+    async def _resize(self, replica_set: Object, active: Sequence[Object]) -> StatusError | None:
         """Returns why not everything could be done, None where it could."""
-        active = [pod for pod in owned if pods.is_active(pod)]
         missing = replica_sets.size(replica_set) - len(active)
         if missing > 0:
             return await self._create(replica_set, min(missing, BURST_PODS))
@@ -214,7 +215,6 @@ def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | 
     return Failure("FailedCreate" if too_few else "FailedDelete", error.message)
 
 
-def _goes_on(wanted: int, before: Sequence[Object], after: Sequence[Object]) -> bool:
+def _goes_on(wanted: int, active: int, owned: Iterable[Object]) -> bool:
     """Whether a sync that did as much as one may do is to be followed by another at once: it has brought something."""
-    active, now = (sum(map(pods.is_active, each)) for each in (before, after))
-    return abs(wanted - active) > BURST_PODS and now != active
+    return abs(wanted - active) > BURST_PODS and sum(map(pods.is_active, owned)) != active
