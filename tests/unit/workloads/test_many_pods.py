@@ -12,6 +12,8 @@ from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.gc.collector import GarbageCollector
 from podscaler.controlplane.local import LocalRegistry, Turns
 from podscaler.controlplane.registry import Change
+from podscaler.controlplane.services import endpoint_subsets, endpoints
+from podscaler.controlplane.services.endpoint_controller import EndpointController
 from podscaler.controlplane.services.endpoints import KnownEndpoints
 from podscaler.controlplane.services.endpointslices import EndpointSlices
 from podscaler.controlplane.usage.sampler import Sampler
@@ -209,6 +211,64 @@ def test_unchanged_pods_keep_their_endpoints() -> None:
     assert (kept, before == after, other[0]["conditions"]["ready"]) == ([True, False], True, True)
 
 
+async def make_service(registry: LocalRegistry) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
+    await registry.create("services", {**service, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
+
+
+async def run_with_address(registry: LocalRegistry, number: int) -> None:
+    """Pod `web-NUMBER` is running and has an address."""
+
+    def run(pod: Object) -> None:
+        pod["status"] = {"phase": "Running", "podIP": f"127.9.1.{number}", "podIPs": [{"ip": f"127.9.1.{number}"}]}
+
+    await registry.mutate(PODS, "default", f"web-{number}", run, subresource="status")
+
+
+@pytest.mark.parametrize("controller", [EndpointController, EndpointSlices])
+async def test_unchanged_pods_are_not_looked_at_again(
+    opened: OpenRegistry,
+    monkeypatch: pytest.MonkeyPatch,
+    controller: type[EndpointController] | type[EndpointSlices],
+) -> None:
+    """When one of many pods has changed, its address alone is made anew."""
+    registry = opened.registry
+    await make_service(registry)
+    await make_pods(registry, 8)
+    for number in range(8):
+        await run_with_address(registry, number)
+    sync = controller(registry, VirtualClock()).sync
+    await sync(("default", "web"))
+    await registry.mutate(PODS, "default", "web-3", lambda pod: pod["metadata"]["labels"].update(new="yes"))
+    made: list[str] = []
+    real = endpoints.endpoint
+    monkeypatch.setattr(
+        endpoints, "endpoint", lambda service, pod: made.append(pod["metadata"]["name"]) or real(service, pod)
+    )
+    await sync(("default", "web"))
+    assert made == ["web-3"]
+
+
+def test_one_subset_is_not_worded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text by which subsets are ordered is as long as all addresses: it is made where there are several only."""
+    worded: list[Object] = []
+    monkeypatch.setattr(endpoint_subsets, "_subset_text", lambda subset: worded.append(subset) or "")
+    one = {"addresses": [{"ip": "127.9.1.1"}], "ports": [{"port": 80, "protocol": "TCP"}]}
+    assert (endpoint_subsets.canonical([one]), worded) == ([one], [])
+
+
+async def test_slices_of_a_large_service_are_not_looked_at_after_each_write(opened: OpenRegistry) -> None:
+    """Their changes, the controller's own writes among them, are collected as those of pods are."""
+    registry = opened.registry
+    await make_service(registry)
+    await make_pods(registry, 8)
+    controller = EndpointSlices(registry, VirtualClock())
+    list(controller.prime())
+    await controller.sync(("default", "web"))
+    delays = {watched.resource: watched.delay_s(("default", "web")) for watched in controller.watches()}
+    assert delays == {"services": 0.0, "pods": 0.002, "endpointslices.discovery.k8s.io": 0.002}
+
+
 async def test_a_budget_looks_up_each_controller_once(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many pods of one ReplicaSet a budget selects."""
     registry = opened.registry
@@ -241,11 +301,12 @@ async def test_a_round_of_metrics_looks_up_each_controller_once(
     sampler = Sampler(registry, lambda: (), clock=clock, node_name=lambda: "", resolution_s=15.0)
     following = asyncio.create_task(sampler.run())
     await clock.advance(0.0)
+    following.cancel()  # the pods are known, and its own round of metrics counts nothing
+    await asyncio.gather(following, return_exceptions=True)
     found: list[str] = []
     find = registry.find
     monkeypatch.setattr(registry, "find", lambda resource, *key: found.append(resource) or find(resource, *key))
     await sampler.sample()
-    following.cancel()
     assert (found, len(sampler.pod_metrics.list("default"))) == (["replicasets.apps"], 8)
 
 

@@ -6,6 +6,7 @@ manages, are left alone.
 Source: documentation of Service and EndpointSlice.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -41,7 +42,7 @@ class EndpointSlices:
         return [
             Watched(SERVICES, self._pods.of_service),
             Watched(PODS, self._pods.of_pod, self._pods.settle_s),
-            Watched(SLICES, _service_of),
+            Watched(SLICES, _service_of, self._pods.settle_s),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -57,6 +58,7 @@ class EndpointSlices:
             return None
         candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
         self._pods.found(key, candidates)
+        await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
         groups = self._endpoints[key].groups(service, candidates)
         existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.writes(service, existing, groups))
