@@ -1,23 +1,27 @@
 """What thousands of pods cost: the work for each stays the same, and none holds up the others."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from podscaler.api import catalog
 from podscaler.api.resources import Object
+from podscaler.clock import Clock
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.gc.collector import GarbageCollector
 from podscaler.controlplane.local import LocalRegistry, Turns
 from podscaler.controlplane.registry import Change
-from podscaler.controlplane.services import endpoint_subsets, endpoints
+from podscaler.controlplane.services import endpoint_subsets, endpoints, proxy
+from podscaler.controlplane.services.balancer import Balancer
 from podscaler.controlplane.services.endpoint_controller import EndpointController
 from podscaler.controlplane.services.endpoints import KnownEndpoints
 from podscaler.controlplane.services.endpointslices import EndpointSlices
+from podscaler.controlplane.services.proxy import ServiceProxy
 from podscaler.controlplane.usage.sampler import Sampler
-from podscaler.controlplane.workloads import pods, ranking, selection
+from podscaler.controlplane.workloads import pods, ranking, replicaset, selection
 from podscaler.controlplane.workloads.disruption import DisruptionBudgets
 from podscaler.controlplane.workloads.loop import ControlLoop
 from podscaler.controlplane.workloads.replicaset import ReplicaSets
@@ -267,6 +271,86 @@ async def test_slices_of_a_large_service_are_not_looked_at_after_each_write(open
     await controller.sync(("default", "web"))
     delays = {watched.resource: watched.delay_s(("default", "web")) for watched in controller.watches()}
     assert delays == {"services": 0.0, "pods": 0.002, "endpointslices.discovery.k8s.io": 0.002}
+
+
+def made_slice(name: str, count: int) -> Object:
+    endpoints = [{"addresses": [f"127.9.1.{n}"], "conditions": {"ready": True}} for n in range(1, count + 1)]
+    labels = {"kubernetes.io/service-name": "web"}
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [{"name": "", "port": 80, "protocol": "TCP"}],
+    }
+
+
+@pytest.fixture
+async def unheard(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServiceProxy]:
+    """A proxy for the Service `web` that listens nowhere."""
+
+    async def listen(address: tuple[str, int], connections: object, clock: Clock) -> SimpleNamespace:
+        return SimpleNamespace(port=address[1], balancer=Balancer(clock), close=lambda: None)
+
+    monkeypatch.setattr(proxy, "listen", listen)
+    spec = {"clusterIP": "127.9.0.1", "ports": [{"port": 80}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
+    await opened.registry.create("services", {**service, "spec": spec})
+    made = ServiceProxy(opened.registry, VirtualClock(), limit=10)
+    yield made
+    made.close()
+
+
+async def test_the_proxy_reads_slices_that_have_changed(
+    opened: OpenRegistry, unheard: ServiceProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the many slices of a large Service only those that are other objects than before."""
+    registry = opened.registry
+    for name in ("a", "b", "c"):
+        await registry.create("endpointslices.discovery.k8s.io", made_slice(name, 2))
+    await unheard.sync(("default", "web"))
+    await registry.update("endpointslices.discovery.k8s.io", made_slice("b", 3))
+    read: list[str] = []
+    real = proxy._backends_of
+    monkeypatch.setattr(
+        proxy, "_backends_of", lambda one, *more: read.append(one["metadata"]["name"]) or real(one, *more)
+    )
+    await unheard.sync(("default", "web"))
+    assert read == ["b"]
+
+
+@pytest.mark.parametrize(("endpoints", "settle_s"), [(99, 0.0), (100, 0.01), (6000, 0.5)])
+async def test_the_proxy_collects_changes_of_large_services(
+    opened: OpenRegistry, unheard: ServiceProxy, endpoints: int, settle_s: float
+) -> None:
+    """Each look at all endpoints takes as long as there are many; the fewer wait for nothing."""
+    sizes = [1000] * (endpoints // 1000) + [endpoints % 1000] * bool(endpoints % 1000)
+    for number, size in enumerate(sizes):
+        one = {**made_slice(f"s{number}", 0), "endpoints": [{"addresses": ["127.9.1.1"]}] * size}
+        await opened.registry.create("endpointslices.discovery.k8s.io", one)
+    await unheard.sync(("default", "web"))
+    delays = {watched.resource: round(watched.delay_s(("default", "web")), 3) for watched in unheard.watches()}
+    assert delays == {"services": 0.0, "pods": settle_s, "endpointslices.discovery.k8s.io": settle_s}
+
+
+async def test_the_order_of_those_that_all_go_is_not_worked_out(
+    opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ReplicaSet of no pods deletes 500 in a sync, in any order."""
+    monkeypatch.setattr(replicaset, "BURST_PODS", 3)
+    monkeypatch.setattr(ranking, "_ranked", None)
+    registry, key = opened.registry, ("default", "web")
+    sets = ReplicaSets(registry, VirtualClock())
+    await registry.create("replicasets.apps", replica_set(4))
+    while await sets.sync(key) == 0.0:
+        pass
+    await registry.mutate("replicasets.apps", *key, lambda one: one["spec"].update(replicas=0))
+    left = []
+    for _ in range(2):
+        await sets.sync(key)
+        left.append(len(registry.list(PODS)))
+    assert left == [1, 0]
 
 
 async def test_a_budget_looks_up_each_controller_once(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> None:

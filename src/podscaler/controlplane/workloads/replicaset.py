@@ -156,12 +156,17 @@ class ReplicaSets:
         return None
 
     async def _delete(self, replica_set: Object, active: Sequence[Object], count: int) -> StatusError | None:
-        going = ranking.first_to_go(
-            active, count, now_ns=self._clock.now_ns(), related_on_node=self._related_on_node(replica_set, active)
-        )
+        going = self._first_to_go(replica_set, active, count)
         outcomes = await asyncio.gather(*(self._delete_one(replica_set, pod) for pod in going), return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         return refusals.first(ExceptionGroup("deletions", failures)) if failures else None
+
+    def _first_to_go(self, replica_set: Object, active: Sequence[Object], count: int) -> Sequence[Object]:
+        """Whom to delete; where all are to go, in this sync or the next ones, the order is not worked out."""
+        if replica_sets.size(replica_set) == 0:
+            return active[:count]
+        on_node = self._related_on_node(replica_set, active)
+        return ranking.first_to_go(active, count, now_ns=self._clock.now_ns(), related_on_node=on_node)
 
     async def _delete_one(self, replica_set: Object, pod: Object) -> None:
         namespace, name = selection.key_of(pod)
