@@ -47,28 +47,31 @@ class OldGarbage:
             gc.unfreeze()
 
     def check(self) -> None:
-        """Collect what is due."""
+        """Collect what is due, in checks of their own: what is new, or everything."""
+        most = 2 * self._left + SLACK_OBJECTS
         youngest, younger, _ = gc.get_threshold()
-        if gc.get_count()[2] * youngest * younger < NEW_OBJECTS:
-            return
+        if self._set_aside > most:
+            self._set_aside = gc.get_freeze_count()
+            if self._set_aside > most:
+                self._collect_everything()
+        elif gc.get_count()[2] * youngest * younger >= NEW_OBJECTS:
+            self._collect_new()
+
+    def _collect_new(self) -> None:
+        """Set aside what is left of it, whose sum is at least what is set aside: most of that goes uncollected.
+
+        `gc.get_freeze_count` would go through everything each time.
+        """
         gc.collect()
         self._set_aside += len(gc.get_objects())
         gc.freeze()
         new, everything = self.collections
-        if self._is_too_much_set_aside():
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
-            self._left = self._set_aside = gc.get_freeze_count()
-            everything += 1
         self.collections = new + 1, everything
 
-    def _is_too_much_set_aside(self) -> bool:
-        """Whether everything is due; what is set aside is counted one by one, so only where it may be too much.
-
-        The sum of what was set aside is at least what is left of it: most of that goes without a collection.
-        """
-        most = 2 * self._left + SLACK_OBJECTS
-        if self._set_aside > most:
-            self._set_aside = gc.get_freeze_count()
-        return self._set_aside > most
+    def _collect_everything(self) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._left = self._set_aside = gc.get_freeze_count()
+        new, everything = self.collections
+        self.collections = new, everything + 1
