@@ -59,7 +59,7 @@ class Views:
 
 
 class Turns:
-    """Lets a number of writes begin in each pass of the event loop; those beyond wait for the next, in order."""
+    """Lets a number of writes, or of long steps, begin in a pass of the event loop; others wait for the next, in order."""
 
     def __init__(self, in_a_pass: int = WRITES_IN_A_PASS) -> None:
         self._in_a_pass = in_a_pass
@@ -94,7 +94,7 @@ class LocalRegistry:
     Args:
         objects: where objects are.
         manager: who writes, as managedFields tell it.
-        views, turns: those of another registry of the same process, to share them.
+        views, turns, steps: those of another registry of the same process, to share them.
     """
 
     def __init__(
@@ -104,15 +104,17 @@ class LocalRegistry:
         *,
         views: Views | None = None,
         turns: Turns | None = None,
+        steps: Turns | None = None,
     ) -> None:
         self._objects = objects
         self._manager = manager
         self._views = views or Views(objects)
         self._turns = turns or Turns()
+        self._steps = steps or Turns(1)
 
     def acting_as(self, manager: str) -> "LocalRegistry":
         """The same objects for another writer."""
-        return LocalRegistry(self._objects, manager, views=self._views, turns=self._turns)
+        return LocalRegistry(self._objects, manager, views=self._views, turns=self._turns, steps=self._steps)
 
     def get(self, resource: str, namespace: str, name: str) -> Object:
         """The object. Raises StatusError 404."""
@@ -201,6 +203,11 @@ class LocalRegistry:
         await self._turns.take()
         with acting.as_user(users.SYSTEM):
             await self._objects.delete(resource, namespace, name, options=options)
+
+    async def pause(self) -> None:
+        """Return in a later pass of the event loop, in which no other caller's pause ends."""
+        await asyncio.sleep(0)
+        await self._steps.take()
 
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
         """Changes from the moment of this call on; with `initial`, first an ADDED for each object there is."""

@@ -132,6 +132,24 @@ async def test_writes_take_turns() -> None:
     assert (begun, max(b - a for a, b in zip([0, *after_each], after_each, strict=False))) == ([0, 1, 2, 3, 4], 2)
 
 
+async def test_a_pass_has_one_long_step(opened: OpenRegistry) -> None:
+    """Syncs that pause go on one after the other, and not in the pass in which they began."""
+    begun: list[int] = []
+
+    async def work(number: int) -> None:
+        await opened.registry.acting_as(f"controller-{number}").pause()
+        begun.append(number)
+
+    tasks = [asyncio.create_task(work(number)) for number in range(3)]
+    after_each = []
+    for _ in range(8):
+        await asyncio.sleep(0)
+        after_each.append(len(begun))
+    await asyncio.gather(*tasks)
+    steps = [b - a for a, b in zip([0, *after_each], after_each, strict=False)]
+    assert (begun, steps[0], max(steps)) == ([0, 1, 2], 0, 1)
+
+
 async def test_a_large_replica_set_goes_on_at_once(opened: OpenRegistry) -> None:
     """After the 500 pods that one sync may create the next follows without waiting for any change."""
     sets = ReplicaSets(opened.registry, VirtualClock())

@@ -7,7 +7,6 @@ deleted, unless they serve as the lock of a leader election.
 Source: upstream's endpoint controller.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -69,7 +68,7 @@ class EndpointController:
         self._pods.found(key, candidates)
         times = _trigger_times(service, candidates)
         earliest = self._earliest_new(key, times)
-        await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
+        await self._registry.pause()  # thousands of pods: what follows is a step of its own
         current = self._registry.find(ENDPOINTS, *key)
         wanted = endpoint_object.wanted(service, candidates, current, earliest, self._addresses[key])
         if wanted is not None:

@@ -6,7 +6,6 @@ manages, are left alone.
 Source: documentation of Service and EndpointSlice.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -58,7 +57,7 @@ class EndpointSlices:
             return None
         candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
         self._pods.found(key, candidates)
-        await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
+        await self._registry.pause()  # thousands of pods: what follows is a step of its own
         groups = self._endpoints[key].groups(service, candidates)
         existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.writes(service, existing, groups))

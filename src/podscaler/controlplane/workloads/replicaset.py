@@ -109,7 +109,7 @@ class ReplicaSets:
         if not pods.is_terminating(replica_set):
             active = [pod for pod in owned if pods.is_active(pod)]
             error = await self._resize(replica_set, active)
-            await asyncio.sleep(0)  # thousands of pods: counting them for the status is a step of its own
+            await self._registry.pause()  # thousands of pods: counting them for the status is a step of its own
             owned = self._owned(replica_set)
             goes_on = _goes_on(replica_sets.size(replica_set), len(active), owned)
         await self._write_status(replica_set, owned, error)
