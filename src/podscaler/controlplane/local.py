@@ -59,7 +59,7 @@ class Views:
 
 
 class Turns:
-    """Lets a number of writes, or of long steps, begin in a pass of the event loop; others wait for the next, in order."""
+    """Lets a number of writes, or long steps, begin in a pass of the event loop; others wait for the next, in order."""
 
     def __init__(self, in_a_pass: int = WRITES_IN_A_PASS) -> None:
         self._in_a_pass = in_a_pass
