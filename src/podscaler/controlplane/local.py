@@ -17,7 +17,7 @@ from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.controlplane.registry import Change
-from podscaler.controlplane.watching import BATCH_SIZE, Subscription
+from podscaler.controlplane.watching import Subscription
 
 CONTROLLERS = "kube-controller-manager"
 """The name under which controllers write."""
@@ -26,6 +26,8 @@ _UNTRACKED = frozenset({"binding", "address"})
 
 WRITES_IN_A_PASS = 32
 """How many writes of controllers and node are decided in one pass of the event loop: requests get their turn, too."""
+CHANGES_IN_A_PASS = 50
+"""How many changes a watch gives in one pass: a commit of 500 deletions is given to a dozen controllers."""
 PASSING_VIEWS = 1024
 _KEPT_VIEWS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """What controllers read as a whole again and again: decoded once for each version."""
@@ -218,10 +220,10 @@ class LocalRegistry:
 async def _changes(subscription: Subscription, views: Views) -> AsyncIterator[Change]:
     while True:
         batch = await subscription.batch()
-        for notice in batch.notices:
+        for number, notice in enumerate(batch.notices, 1):
             yield Change(notice.type, views.of(notice.entry))
-        if len(batch.notices) >= BATCH_SIZE:
-            await asyncio.sleep(0)  # there may be more: others first
+            if number % CHANGES_IN_A_PASS == 0:
+                await asyncio.sleep(0)  # there may be more: others first
 
 
 def _copied(obj: Object) -> Object:

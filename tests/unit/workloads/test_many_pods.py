@@ -96,6 +96,26 @@ async def test_a_change_is_decoded_once_for_all_watchers(opened: OpenRegistry, m
     assert (counted.decoded, {change.object["metadata"]["name"] for change in changes}) == (1, {"one"})
 
 
+async def test_a_watch_lets_others_go_on_between_changes(opened: OpenRegistry) -> None:
+    """Of the many changes that one commit makes visible a controller handles 50 in a pass of the event loop."""
+    await make_pods(opened.registry, 120)
+    seen: list[str] = []
+
+    async def follow() -> None:
+        async for change in opened.registry.watch(PODS):
+            seen.append(change.object["metadata"]["name"])
+
+    following = asyncio.create_task(follow())
+    after_each = []
+    while len(seen) < 120:
+        await asyncio.sleep(0)
+        after_each.append(len(seen))
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    steps = [b - a for a, b in zip([0, *after_each], after_each, strict=False) if b > a]
+    assert steps == [50, 50, 20]
+
+
 async def test_superseded_versions_are_not_kept_decoded(opened: OpenRegistry) -> None:
     """Only the newest version of a pod is held in decoded form."""
     await make_pods(opened.registry, 1)
