@@ -28,6 +28,7 @@ class OldGarbage:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left = 0
+        self._set_aside = 0
         self.collections = (0, 0)
 
     async def run(self) -> None:
@@ -35,7 +36,7 @@ class OldGarbage:
         before = gc.get_threshold()
         gc.collect()
         gc.freeze()
-        self._left = gc.get_freeze_count()
+        self._left = self._set_aside = gc.get_freeze_count()
         gc.set_threshold(before[0], before[1], _NEVER)
         try:
             while True:
@@ -46,17 +47,31 @@ class OldGarbage:
             gc.unfreeze()
 
     def check(self) -> None:
-        """Collect what is due."""
+        """Collect what is due, in checks of their own: what is new, or everything."""
+        most = 2 * self._left + SLACK_OBJECTS
         youngest, younger, _ = gc.get_threshold()
-        if gc.get_count()[2] * youngest * younger < NEW_OBJECTS:
-            return
+        if self._set_aside > most:
+            self._set_aside = gc.get_freeze_count()
+            if self._set_aside > most:
+                self._collect_everything()
+        elif gc.get_count()[2] * youngest * younger >= NEW_OBJECTS:
+            self._collect_new()
+
+    def _collect_new(self) -> None:
+        """Set aside what is left of it, whose sum is at least what is set aside: most of that goes uncollected.
+
+        `gc.get_freeze_count` would go through everything each time.
+        """
         gc.collect()
+        self._set_aside += len(gc.get_objects())
         gc.freeze()
         new, everything = self.collections
-        if gc.get_freeze_count() > 2 * self._left + SLACK_OBJECTS:
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
-            self._left = gc.get_freeze_count()
-            everything += 1
         self.collections = new + 1, everything
+
+    def _collect_everything(self) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._left = self._set_aside = gc.get_freeze_count()
+        new, everything = self.collections
+        self.collections = new, everything + 1

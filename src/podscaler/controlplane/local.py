@@ -17,7 +17,7 @@ from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.controlplane.registry import Change
-from podscaler.controlplane.watching import BATCH_SIZE, Subscription
+from podscaler.controlplane.watching import Subscription
 
 CONTROLLERS = "kube-controller-manager"
 """The name under which controllers write."""
@@ -26,6 +26,8 @@ _UNTRACKED = frozenset({"binding", "address"})
 
 WRITES_IN_A_PASS = 32
 """How many writes of controllers and node are decided in one pass of the event loop: requests get their turn, too."""
+CHANGES_IN_A_PASS = 50
+"""How many changes a watch gives in one pass: a commit of 500 deletions is given to a dozen controllers."""
 PASSING_VIEWS = 1024
 _KEPT_VIEWS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """What controllers read as a whole again and again: decoded once for each version."""
@@ -59,7 +61,7 @@ class Views:
 
 
 class Turns:
-    """Lets a number of writes begin in each pass of the event loop; those beyond wait for the next, in order."""
+    """Lets a number of writes, or long steps, begin in a pass of the event loop; others wait for the next, in order."""
 
     def __init__(self, in_a_pass: int = WRITES_IN_A_PASS) -> None:
         self._in_a_pass = in_a_pass
@@ -94,7 +96,7 @@ class LocalRegistry:
     Args:
         objects: where objects are.
         manager: who writes, as managedFields tell it.
-        views, turns: those of another registry of the same process, to share them.
+        views, turns, steps: those of another registry of the same process, to share them.
     """
 
     def __init__(
@@ -104,15 +106,17 @@ class LocalRegistry:
         *,
         views: Views | None = None,
         turns: Turns | None = None,
+        steps: Turns | None = None,
     ) -> None:
         self._objects = objects
         self._manager = manager
         self._views = views or Views(objects)
         self._turns = turns or Turns()
+        self._steps = steps or Turns(1)
 
     def acting_as(self, manager: str) -> "LocalRegistry":
         """The same objects for another writer."""
-        return LocalRegistry(self._objects, manager, views=self._views, turns=self._turns)
+        return LocalRegistry(self._objects, manager, views=self._views, turns=self._turns, steps=self._steps)
 
     def get(self, resource: str, namespace: str, name: str) -> Object:
         """The object. Raises StatusError 404."""
@@ -202,6 +206,11 @@ class LocalRegistry:
         with acting.as_user(users.SYSTEM):
             await self._objects.delete(resource, namespace, name, options=options)
 
+    async def pause(self) -> None:
+        """Return in a later pass of the event loop, in which no other caller's pause ends."""
+        await asyncio.sleep(0)
+        await self._steps.take()
+
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
         """Changes from the moment of this call on; with `initial`, first an ADDED for each object there is."""
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
@@ -211,10 +220,10 @@ class LocalRegistry:
 async def _changes(subscription: Subscription, views: Views) -> AsyncIterator[Change]:
     while True:
         batch = await subscription.batch()
-        for notice in batch.notices:
+        for number, notice in enumerate(batch.notices, 1):
             yield Change(notice.type, views.of(notice.entry))
-        if len(batch.notices) >= BATCH_SIZE:
-            await asyncio.sleep(0)  # there may be more: others first
+            if number % CHANGES_IN_A_PASS == 0:
+                await asyncio.sleep(0)  # there may be more: others first
 
 
 def _copied(obj: Object) -> Object:

@@ -78,6 +78,13 @@ class Registry(Protocol):
         """
         ...
 
+    async def pause(self) -> None:
+        """Return in a later pass of the event loop, in which no other caller's pause ends.
+
+        For work on thousands of objects between two steps: no pass has more than one of the steps that follow.
+        """
+        ...
+
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
         """Changes of all namespaces from now on, without end; with `initial`, first an ADDED for each object there is.
 

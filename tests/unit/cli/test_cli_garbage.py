@@ -10,11 +10,20 @@ YOUNGEST, YOUNGER = 700, 10
 
 
 class PlayedCollector:
-    """The module `gc` of a process in which nothing is garbage; `done` is what it was told."""
+    """The module `gc` of a process in which nothing is a cycle; `done` is what it was told.
+
+    Attributes:
+        younger_collections: how often the middle generation has been collected since the last `collect`.
+        new: how many objects are neither set aside nor gone.
+        frozen: how many are set aside.
+        counted: how often those have been counted.
+    """
 
     def __init__(self) -> None:
         self.younger_collections = 0
+        self.new = 0
         self.frozen = 0
+        self.counted = 0
         self.done: list[str] = []
 
     def get_threshold(self) -> tuple[int, int, int]:
@@ -24,7 +33,11 @@ class PlayedCollector:
         return 0, 0, self.younger_collections
 
     def get_freeze_count(self) -> int:
+        self.counted += 1
         return self.frozen
+
+    def get_objects(self) -> range:
+        return range(self.new)
 
     def collect(self) -> None:
         self.done.append("collect")
@@ -32,28 +45,65 @@ class PlayedCollector:
 
     def freeze(self) -> None:
         self.done.append("freeze")
+        self.frozen, self.new = self.frozen + self.new, 0
 
     def unfreeze(self) -> None:
         self.done.append("unfreeze")
+        self.frozen, self.new = 0, self.frozen + self.new
+
+    def make(self, objects: int) -> None:
+        """As many new ones, all of which stay."""
+        self.younger_collections, self.new = objects // (YOUNGEST * YOUNGER), objects
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedCollector:
+    """In place of the module."""
+    collector = PlayedCollector()
+    monkeypatch.setattr(garbage, "gc", collector)
+    return collector
 
 
 @pytest.mark.parametrize(
-    ("new_objects", "frozen", "expected"),
+    ("new_objects", "expected"),
     [
-        pytest.param(NEW_OBJECTS - 7000, 0, [], id="few new ones"),
-        pytest.param(NEW_OBJECTS + 7000, SLACK_OBJECTS, ["collect", "freeze"], id="many new ones"),
+        pytest.param(NEW_OBJECTS - 7000, [[], []], id="few new ones"),
+        pytest.param(NEW_OBJECTS + 7000, [["collect", "freeze"], []], id="many new ones"),
+        pytest.param(SLACK_OBJECTS, [["collect", "freeze"], []], id="as many as may be set aside"),
         pytest.param(
-            NEW_OBJECTS + 7000,
             SLACK_OBJECTS + 1,
-            ["collect", "freeze", "unfreeze", "collect", "freeze"],
-            id="too many set aside",
+            [["collect", "freeze"], ["unfreeze", "collect", "freeze"]],
+            id="more than may be set aside",
         ),
     ],
 )
-def test_what_is_collected(monkeypatch: pytest.MonkeyPatch, new_objects: int, frozen: int, expected: list[str]) -> None:
-    """Nothing, what is new, or everything."""
-    played = PlayedCollector()
-    monkeypatch.setattr(garbage, "gc", played)
-    played.younger_collections, played.frozen = new_objects // (YOUNGEST * YOUNGER), frozen
-    OldGarbage(VirtualClock()).check()
-    assert played.done == expected
+def test_what_is_collected(played: PlayedCollector, new_objects: int, expected: list[list[str]]) -> None:
+    """Nothing, what is new, or everything in the next check."""
+    played.make(new_objects)
+    collector, done = OldGarbage(VirtualClock()), []
+    for _ in range(2):
+        played.done = []
+        collector.check()
+        done.append(played.done)
+    assert done == expected
+
+
+def test_what_is_set_aside_is_seldom_counted(played: PlayedCollector) -> None:
+    """Counting goes through all of it: only where the sum of what was set aside says that it may be too much."""
+    collector = OldGarbage(VirtualClock())
+    counted = []
+    for _ in range(4):
+        played.make(SLACK_OBJECTS * 2 // 5)
+        collector.check()
+        counted.append(played.counted)
+    assert (counted, collector.collections) == ([0, 0, 0, 2], (3, 1))
+
+
+def test_what_went_without_a_collection_is_not_set_aside(played: PlayedCollector) -> None:
+    """Much of what is set aside goes as soon as nobody refers to it: that is no reason to look at everything."""
+    collector = OldGarbage(VirtualClock())
+    for _ in range(5):
+        played.frozen = 0
+        played.make(SLACK_OBJECTS * 2 // 5)
+        collector.check()
+    assert collector.collections == (4, 0)

@@ -7,6 +7,7 @@ deleted, unless they serve as the lock of a leader election.
 Source: upstream's endpoint controller.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from podscaler.api.resources import Object
@@ -14,6 +15,7 @@ from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Change, Registry
 from podscaler.controlplane.services import endpoint_object, selected_pods
+from podscaler.controlplane.services.endpoint_object import KnownAddresses
 from podscaler.controlplane.services.selected_pods import SelectedPods
 from podscaler.controlplane.workloads import pods, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
@@ -36,6 +38,7 @@ class EndpointController:
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = SelectedPods(SETTLE_S_PER_POD, LONGEST_SETTLE_S)
         self._triggers: dict[Key, dict[str, str]] = {}
+        self._addresses: defaultdict[Key, KnownAddresses] = defaultdict(KnownAddresses)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and deleted Endpoints, which come back."""
@@ -59,12 +62,15 @@ class EndpointController:
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
             self._triggers.pop(key, None)
+            self._addresses.pop(key, None)
             return None
         candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
         self._pods.found(key, candidates)
-        current = self._registry.find(ENDPOINTS, *key)
         times = _trigger_times(service, candidates)
-        wanted = endpoint_object.wanted(service, candidates, current, self._earliest_new(key, times))
+        earliest = self._earliest_new(key, times)
+        await self._registry.pause()  # thousands of pods: what follows is a step of its own
+        current = self._registry.find(ENDPOINTS, *key)
+        wanted = endpoint_object.wanted(service, candidates, current, earliest, self._addresses[key])
         if wanted is not None:
             write = self._registry.create if current is None else self._registry.update
             await write(ENDPOINTS, wanted)

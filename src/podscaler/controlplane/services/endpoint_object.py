@@ -23,7 +23,20 @@ MAX_ADDRESSES = 1000
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
-def wanted(service: Object, candidates: Iterable[Object], current: Object | None, trigger_time: str) -> Object | None:
+class KnownAddresses(endpoints.Known[tuple[str, Object]]):
+    """The addresses of the pods of one Service, each with the field of a subset in which it is listed."""
+
+    def __init__(self) -> None:
+        super().__init__(_described)
+
+
+def wanted(
+    service: Object,
+    candidates: Iterable[Object],
+    current: Object | None,
+    trigger_time: str,
+    known: KnownAddresses | None = None,
+) -> Object | None:
     """The object to be written, None where the current one says it all.
 
     Args:
@@ -31,8 +44,10 @@ def wanted(service: Object, candidates: Iterable[Object], current: Object | None
         candidates: the pods that it selects, finished ones included.
         current: None where there is none yet.
         trigger_time: the earliest change (RFC 3339) that the new object reflects, empty where none is known.
+        known: what was found for this Service before, so that pods that have not changed are not looked at again.
     """
-    subsets = endpoint_subsets.canonical(_found(service, candidates))
+    groups = (known or KnownAddresses()).groups(service, candidates)
+    subsets = endpoint_subsets.canonical(_subset(ports, listed) for ports, listed in groups.items())
     kept, is_cut = limited(subsets)
     labels = _labels(service)
     old = current or {"metadata": {"name": service["metadata"]["name"], "namespace": service["metadata"]["namespace"]}}
@@ -79,21 +94,27 @@ def _cut(subsets: Sequence[Object], field: str, total: int, room: int) -> list[O
     return result
 
 
-def _found(service: Object, candidates: Iterable[Object]) -> list[Object]:
-    """A subset for each pod and port."""
+def _described(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
+    """The ports of a pod, where its address is listed, and that; None for one that is not listed."""
     spec = service["spec"]
     publishes_all = bool(spec.get("publishNotReadyAddresses"))
-    found = []
-    for pod in candidates:
-        if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
-            continue
-        if pods.is_terminating(pod) and not publishes_all:
-            continue
-        field = "addresses" if publishes_all or pods.is_ready(pod) else "notReadyAddresses"
-        ports = [_port_json(port) for port in endpoints.ports_on(service, pod)]
-        if ports or (not spec.get("ports") and spec.get("clusterIP") == "None"):
-            found.append({field: [_address(service, pod)]} | ({"ports": ports} if ports else {}))
-    return found
+    if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
+        return None
+    if pods.is_terminating(pod) and not publishes_all:
+        return None
+    ports = endpoints.ports_on(service, pod)
+    if not ports and (spec.get("ports") or spec.get("clusterIP") != "None"):
+        return None
+    field = "addresses" if publishes_all or pods.is_ready(pod) else "notReadyAddresses"
+    return ports, (field, _address(service, pod))
+
+
+def _subset(ports: endpoints.Ports, listed: Iterable[tuple[str, Object]]) -> Object:
+    """The subset of all addresses that have these ports."""
+    result: Object = {}
+    for field, address in listed:
+        result.setdefault(field, []).append(address)
+    return result | ({"ports": [_port_json(port) for port in ports]} if ports else {})
 
 
 def _address(service: Object, pod: Object) -> Object:

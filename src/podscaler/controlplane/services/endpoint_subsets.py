@@ -44,7 +44,7 @@ def canonical(subsets: Iterable[Object]) -> list[Object]:
     for each, states in offered.items():
         shared.setdefault(frozenset(states.items()), []).extend([] if each is None else [each])
     made = [_subset(dict(states), ports, known) for states, ports in shared.items()]
-    return sorted(made, key=lambda subset: _digest(_subset_text(subset)))
+    return made if len(made) < 2 else sorted(made, key=lambda subset: _digest(_subset_text(subset)))
 
 
 def _note(subset: Object, states: _States, known: dict[_Address, Object]) -> None:

@@ -7,8 +7,9 @@ its endpoints.
 Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from podscaler.api import port_map
 from podscaler.api.resources import Object
@@ -26,6 +27,7 @@ class Port:
 
 
 Ports = tuple[Port, ...]
+T = TypeVar("T")
 
 
 def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Object]]:
@@ -38,32 +40,49 @@ def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Ob
     return KnownEndpoints().groups(service, candidates)
 
 
-class KnownEndpoints:
-    """What `groups` found for one Service, so that only pods that have changed since are looked at again.
+class Known(Generic[T]):
+    """What was found out about the pods of one Service, so that only those that have changed since are looked at again.
 
     A pod is unchanged where the registry gives the very same object once more.
+
+    Args:
+        describe: from a Service and a pod to the ports that the pod has and what is to be known of it; None for a pod
+            that does not count.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, describe: Callable[[Object, Object], tuple[Ports, T] | None]) -> None:
+        self._describe = describe
         self._service: Object = {}
-        self._known: dict[str, tuple[Object, Ports, Object]] = {}
+        self._known: dict[str, tuple[Object, tuple[Ports, T] | None]] = {}
 
-    def groups(self, service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Object]]:
-        """As the function; endpoints are shared with later results and must not be changed."""
+    def groups(self, service: Object, candidates: Iterable[Object]) -> dict[Ports, list[T]]:
+        """What is known of the pods that count, by their ports; it is shared with later results: change nothing."""
         if service != self._service:
             self._service, self._known = service, {}
         before, self._known = self._known, {}
-        found: dict[Ports, list[Object]] = {}
+        found: dict[Ports, list[T]] = {}
         for pod in candidates:
-            if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
-                continue
             uid = pod["metadata"]["uid"]
             known = before.get(uid)
             if known is None or known[0] is not pod:
-                known = (pod, ports_on(service, pod), endpoint(service, pod))
+                known = (pod, self._describe(service, pod))
             self._known[uid] = known
-            found.setdefault(known[1], []).append(known[2])
+            if known[1] is not None:
+                found.setdefault(known[1][0], []).append(known[1][1])
         return found
+
+
+class KnownEndpoints(Known[Object]):
+    """What `groups` found for one Service."""
+
+    def __init__(self) -> None:
+        super().__init__(_described)
+
+
+def _described(service: Object, pod: Object) -> tuple[Ports, Object] | None:
+    if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
+        return None
+    return ports_on(service, pod), endpoint(service, pod)
 
 
 def endpoint(service: Object, pod: Object) -> Object:

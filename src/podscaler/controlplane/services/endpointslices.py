@@ -41,7 +41,7 @@ class EndpointSlices:
         return [
             Watched(SERVICES, self._pods.of_service),
             Watched(PODS, self._pods.of_pod, self._pods.settle_s),
-            Watched(SLICES, _service_of),
+            Watched(SLICES, _service_of, self._pods.settle_s),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -57,6 +57,7 @@ class EndpointSlices:
             return None
         candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
         self._pods.found(key, candidates)
+        await self._registry.pause()  # thousands of pods: what follows is a step of its own
         groups = self._endpoints[key].groups(service, candidates)
         existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.writes(service, existing, groups))

@@ -10,6 +10,7 @@ is accepted, then reset.
 
 import errno
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 from podscaler.api import port_map
@@ -29,6 +30,10 @@ SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 PODS = "pods"
 DEFAULT_AFFINITY_S = 10_800
+SETTLE_FROM_ENDPOINTS = 100
+"""Changes of a Service with fewer endpoints are not collected, so that none waits."""
+SETTLE_S_PER_ENDPOINT = 0.0001
+LONGEST_SETTLE_S = 0.5
 
 
 class CannotListen(PodscalerError):
@@ -52,13 +57,15 @@ class ServiceProxy:
         self._listeners: dict[Key, dict[Address, Listener]] = {}
         self._draining: dict[Key, str] = {}
         self._told: dict[Key, str] = {}
+        self._sizes: dict[Key, int] = {}
+        self._read: dict[Key, dict[tuple[str, str], _ReadSlice]] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, slices, and pods for their deletion."""
         return [
             Watched(SERVICES, self._of_service),
-            Watched(SLICES, self._of_slice),
-            Watched(PODS, self._of_pod),
+            Watched(SLICES, self._of_slice, self._settle_s),
+            Watched(PODS, self._of_pod, self._settle_s),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -77,12 +84,15 @@ class ServiceProxy:
         _make_room(listeners, wanted)
         self._tell_unserved(key, service)
         if service is None or not wanted:
-            self._listeners.pop(key, None)
+            for known in (self._listeners, self._sizes, self._read):
+                known.pop(key, None)
             return None
         failure = await self._open(listeners, wanted)
         found = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
+        self._sizes[key] = sum(len(one.get("endpoints") or []) for one in found)
         for address, listener in listeners.items():
-            listener.balancer.replace(self._backends(found, wanted[address]), _affinity_s(service))
+            listener.balancer.replace(self._backends(key, found, wanted[address]), _affinity_s(service))
+        self._forget_slices(key, found)
         await self._note_port_map(service, listeners)
         if failure is not None:
             raise failure
@@ -112,6 +122,11 @@ class ServiceProxy:
             self._told[key] = unserved
         else:
             self._told.pop(key, None)
+
+    def _settle_s(self, key: Key) -> float:
+        """How long changes are collected: each of them costs a look at all endpoints."""
+        endpoints = self._sizes.get(key, 0)
+        return min(endpoints * SETTLE_S_PER_ENDPOINT, LONGEST_SETTLE_S) if endpoints >= SETTLE_FROM_ENDPOINTS else 0.0
 
     def _of_service(self, change: Change) -> Iterable[Key]:
         return [selection.key_of(change.object)]
@@ -144,25 +159,26 @@ class ServiceProxy:
                 failure = _cannot_listen(address, error)
         return failure
 
-    def _backends(self, found: Sequence[Object], port_name: str) -> Backends:
+    def _backends(self, key: Key, found: Iterable[Object], port_name: str) -> Backends:
+        """What is behind a port; a slice that is the very same object as before is not read again."""
+        known = self._read.setdefault(key, {})
         ready: list[Address] = []
         draining: list[Address] = []
         for one in found:
-            number = None if one["addressType"] == "FQDN" else _number(one, port_name)
-            for endpoint in (one.get("endpoints") or []) if number is not None else []:
-                conditions = endpoint.get("conditions") or {}
-                address = endpoint["addresses"][0], number or 0
-                leaving = conditions.get("terminating", False) or self._is_draining(endpoint)
-                if conditions.get("ready", True) and not leaving:
-                    ready.append(address)
-                elif leaving and conditions.get("serving", False):
-                    draining.append(address)
+            name = one["metadata"]["name"], port_name
+            if name not in known or known[name].of is not one:
+                known[name] = _ReadSlice(one, frozenset(_pods(one)), _backends_of(one, port_name, {}))
+            is_any_draining = not self._draining.keys().isdisjoint(known[name].pods)
+            backends = _backends_of(one, port_name, self._draining) if is_any_draining else known[name].backends
+            ready += backends.ready
+            draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
 
-    def _is_draining(self, endpoint: Object) -> bool:
-        target = endpoint.get("targetRef") or {}
-        key = target.get("namespace", ""), target.get("name", "")
-        return key in self._draining and self._draining[key] == target.get("uid")
+    def _forget_slices(self, key: Key, found: Iterable[Object]) -> None:
+        """Keep what was read of these slices only."""
+        names = {one["metadata"]["name"] for one in found}
+        known = self._read.get(key, {})
+        self._read[key] = {name: one for name, one in known.items() if name[0] in names}
 
     async def _note_port_map(self, service: Object, listeners: Mapping[Address, Listener]) -> None:
         """Say on the Service, and in an event, which ports have another number."""
@@ -188,6 +204,45 @@ class ServiceProxy:
                 "(inside pods at both where the Node's condition LowPorts is True)"
             )
             self._events.event(service, "Warning", "PortMoved", message)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadSlice:
+    """What one port of a slice leads to.
+
+    Attributes:
+        of: the slice.
+        pods: those that its endpoints refer to.
+        backends: what the port leads to as long as none of them is being deleted.
+    """
+
+    of: Object
+    pods: frozenset[Key]
+    backends: Backends
+
+
+def _backends_of(one: Object, port_name: str, leaving_pods: Mapping[Key, str]) -> Backends:
+    """The backends of a port in one slice; `leaving_pods` are the uids of pods that are being deleted."""
+    number = None if one["addressType"] == "FQDN" else _number(one, port_name)
+    if number is None:
+        return Backends()
+    ready: list[Address] = []
+    draining: list[Address] = []
+    for endpoint in one.get("endpoints") or []:
+        conditions, target = endpoint.get("conditions") or {}, endpoint.get("targetRef") or {}
+        leaving_uid = leaving_pods.get((target.get("namespace", ""), target.get("name", "")))
+        is_leaving = conditions.get("terminating", False) or leaving_uid == target.get("uid", "")
+        if conditions.get("ready", True) and not is_leaving:
+            ready.append((endpoint["addresses"][0], number))
+        elif is_leaving and conditions.get("serving", False):
+            draining.append((endpoint["addresses"][0], number))
+    return Backends(tuple(ready), tuple(draining))
+
+
+def _pods(one: Object) -> Iterable[Key]:
+    for endpoint in one.get("endpoints") or []:
+        target = endpoint.get("targetRef") or {}
+        yield target.get("namespace", ""), target.get("name", "")
 
 
 def _make_room(listeners: dict[Address, Listener], wanted: Container[Address]) -> None:

@@ -139,6 +139,7 @@ class Sampler:
         moment = self._moment()
         facts = self._facts.running()
         rates = self._rates.observe(containers, readings, moment) | self._simulated_rates(facts, moment.stamp_ns)
+        await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
         self.pod_metrics.replace(_pod_metrics(facts, rates))
         self._publish_node(machine, moment)
 
@@ -159,7 +160,8 @@ class Sampler:
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
         pods = [fact for fact in facts.values() if fact.simulated is not None]
         sharing = Counter(fact.controller or fact.uid for fact in pods if fact.ready)
-        annotations = {fact.controller: self._annotations_of(fact) for fact in pods}
+        one_of_each = {fact.controller: fact for fact in pods}
+        annotations = {controller: self._annotations_of(fact) for controller, fact in one_of_each.items()}
         window_ns = round(self._resolution_s * NANOSECONDS)
         rates = {}
         for fact in pods:

@@ -15,7 +15,9 @@ The order, first to go first (each rule only decides between pods that the rules
 Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any, Protocol
 
@@ -46,11 +48,8 @@ def first_to_go(
     if count >= len(candidates):
         return list(candidates)
     on_node = related_on_node or {}
-
-    def compare(left: Object, right: Object) -> int:
-        return _standing(left, on_node, right) or _age(left, right, now_ns)
-
-    return sorted(candidates, key=cmp_to_key(compare))[:count]
+    ranked = [_ranked(pod, on_node, now_ns) for pod in candidates]
+    return [one.pod for one in heapq.nsmallest(count, ranked, key=cmp_to_key(_compare))]
 
 
 def deletion_cost(pod: Object) -> int:
@@ -71,34 +70,75 @@ def restarts(pod: Object) -> tuple[int, int]:
     return max(main, default=0), max(side, default=0)
 
 
-def _standing(left: Object, on_node: Mapping[str, int], right: Object) -> int:
-    left_node, right_node = _node(left), _node(right)
-    if bool(left_node) != bool(right_node):
-        return 1 if left_node else -1
-    return _sign(_merit(left, on_node, left_node), _merit(right, on_node, right_node))
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """Since when something holds, and how long that is by order of magnitude; None where nobody noted the instant."""
+
+    at_ns: int | None
+    magnitude: int
 
 
-def _merit(pod: Object, on_node: Mapping[str, int], node: str) -> tuple[int, bool, int, int]:
-    return _PHASE_ORDER.get(pods.phase(pod), 2), pods.is_ready(pod), deletion_cost(pod), -on_node.get(node, 0)
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A pod with what it is compared by, read once.
+
+    Attributes:
+        standing: rules 1 to 5, lowest first to go.
+        ready: since when it is ready (rule 6), None where it is not.
+        restarts: negative (rule 7).
+        created: since when it is there (rule 8).
+        uid: decides within one magnitude.
+    """
+
+    pod: Object
+    standing: tuple[bool, int, bool, int, int]
+    ready: _Since | None
+    restarts: tuple[int, int]
+    created: _Since
+    uid: str
 
 
-def _age(left: Object, right: Object, now_ns: int) -> int:
-    if pods.is_ready(left):
-        by_readiness = _younger_first(left, right, pods.ready_since_ns, now_ns)
+def _ranked(pod: Object, on_node: Mapping[str, int], now_ns: int) -> _Ranked:
+    metadata, node, is_ready = pod["metadata"], _node(pod), pods.is_ready(pod)
+    main, side = restarts(pod)
+    return _Ranked(
+        pod=pod,
+        standing=(
+            bool(node),
+            _PHASE_ORDER.get(pods.phase(pod), 2),
+            is_ready,
+            deletion_cost(pod),
+            -on_node.get(node, 0),
+        ),
+        ready=_since((pods.ready_condition(pod) or {}).get("lastTransitionTime"), now_ns) if is_ready else None,
+        restarts=(-main, -side),
+        created=_since(metadata.get("creationTimestamp"), now_ns),
+        uid=metadata.get("uid", ""),
+    )
+
+
+def _since(text: str | None, now_ns: int) -> _Since:
+    at_ns = instants.parse(text) if text else None
+    return _Since(at_ns, 0 if at_ns is None else _magnitude(now_ns - at_ns))
+
+
+def _compare(left: _Ranked, right: _Ranked) -> int:
+    if left.standing != right.standing:
+        return -1 if left.standing < right.standing else 1
+    if left.ready is not None and right.ready is not None:
+        by_readiness = _younger_first(left, left.ready, right, right.ready)
         if by_readiness:
             return by_readiness
-    by_restarts = _sign(restarts(right), restarts(left))
-    return by_restarts or _younger_first(left, right, _created_ns, now_ns)
+    by_restarts = _sign(left.restarts, right.restarts)
+    return by_restarts or _younger_first(left, left.created, right, right.created)
 
 
-def _younger_first(left: Object, right: Object, since: Callable[[Object], int | None], now_ns: int) -> int:
-    left_ns, right_ns = since(left), since(right)
-    if left_ns == right_ns:
+def _younger_first(left: _Ranked, left_since: _Since, right: _Ranked, right_since: _Since) -> int:
+    if left_since.at_ns == right_since.at_ns:
         return 0
-    if left_ns is None or right_ns is None:
-        return -1 if left_ns is None else 1
-    by_magnitude = _sign(_magnitude(now_ns - left_ns), _magnitude(now_ns - right_ns))
-    return by_magnitude or _sign(left["metadata"].get("uid", ""), right["metadata"].get("uid", ""))
+    if left_since.at_ns is None or right_since.at_ns is None:
+        return -1 if left_since.at_ns is None else 1
+    return _sign(left_since.magnitude, right_since.magnitude) or _sign(left.uid, right.uid)
 
 
 def _magnitude(age_ns: int) -> int:
@@ -107,11 +147,6 @@ def _magnitude(age_ns: int) -> int:
 
 def _node(pod: Object) -> str:
     return str((pod.get("spec") or {}).get("nodeName") or "")
-
-
-def _created_ns(pod: Object) -> int | None:
-    created = pod["metadata"].get("creationTimestamp")
-    return instants.parse(created) if created else None
 
 
 def _sign(left: _Ordered, right: _Ordered) -> int:

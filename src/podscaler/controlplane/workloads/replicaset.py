@@ -107,9 +107,11 @@ class ReplicaSets:
         self._sizes[key] = len(owned)
         error, goes_on = None, False
         if not pods.is_terminating(replica_set):
-            error = await self._resize(replica_set, owned)
-            before, owned = owned, self._owned(replica_set)
-            goes_on = _goes_on(replica_sets.size(replica_set), before, owned)
+            active = [pod for pod in owned if pods.is_active(pod)]
+            error = await self._resize(replica_set, active)
+            await self._registry.pause()  # thousands of pods: counting them for the status is a step of its own
+            owned = self._owned(replica_set)
+            goes_on = _goes_on(replica_sets.size(replica_set), len(active), owned)
         await self._write_status(replica_set, owned, error)
         if error is not None:
             raise error
@@ -127,9 +129,8 @@ class ReplicaSets:
         uid = replica_set["metadata"]["uid"]
         return [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
 
-    async def _resize(self, replica_set: Object, owned: Sequence[Object]) -> StatusError | None:
+    async def _resize(self, replica_set: Object, active: Sequence[Object]) -> StatusError | None:
         """Returns why not everything could be done, None where it could."""
-        active = [pod for pod in owned if pods.is_active(pod)]
         missing = replica_sets.size(replica_set) - len(active)
         if missing > 0:
             return await self._create(replica_set, min(missing, BURST_PODS))
@@ -155,12 +156,17 @@ class ReplicaSets:
         return None
 
     async def _delete(self, replica_set: Object, active: Sequence[Object], count: int) -> StatusError | None:
-        going = ranking.first_to_go(
-            active, count, now_ns=self._clock.now_ns(), related_on_node=self._related_on_node(replica_set, active)
-        )
+        going = self._first_to_go(replica_set, active, count)
         outcomes = await asyncio.gather(*(self._delete_one(replica_set, pod) for pod in going), return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         return refusals.first(ExceptionGroup("deletions", failures)) if failures else None
+
+    def _first_to_go(self, replica_set: Object, active: Sequence[Object], count: int) -> Sequence[Object]:
+        """Whom to delete; where all are to go, in this sync or the next ones, the order is not worked out."""
+        if replica_sets.size(replica_set) == 0:
+            return active[:count]
+        on_node = self._related_on_node(replica_set, active)
+        return ranking.first_to_go(active, count, now_ns=self._clock.now_ns(), related_on_node=on_node)
 
     async def _delete_one(self, replica_set: Object, pod: Object) -> None:
         namespace, name = selection.key_of(pod)
@@ -214,7 +220,6 @@ def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | 
     return Failure("FailedCreate" if too_few else "FailedDelete", error.message)
 
 
-def _goes_on(wanted: int, before: Sequence[Object], after: Sequence[Object]) -> bool:
+def _goes_on(wanted: int, active: int, owned: Iterable[Object]) -> bool:
     """Whether a sync that did as much as one may do is to be followed by another at once: it has brought something."""
-    active, now = (sum(map(pods.is_active, each)) for each in (before, after))
-    return abs(wanted - active) > BURST_PODS and now != active
+    return abs(wanted - active) > BURST_PODS and sum(map(pods.is_active, owned)) != active

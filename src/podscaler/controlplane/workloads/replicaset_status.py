@@ -32,10 +32,12 @@ def status(replica_set: Object, owned: Sequence[Object], failure: Failure | None
     active = [pod for pod in owned if pods.is_active(pod)]
     min_ready_s = spec.get("minReadySeconds", 0)
     template_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    ready = [pod for pod in active if pods.is_ready(pod)]
+    available = sum(pods.is_available(pod, min_ready_s, now_ns) for pod in ready) if min_ready_s else len(ready)
     counts = {
         "fullyLabeledReplicas": sum(_carries(pod, template_labels) for pod in active),
-        "readyReplicas": sum(pods.is_ready(pod) for pod in active),
-        "availableReplicas": sum(pods.is_available(pod, min_ready_s, now_ns) for pod in active),
+        "readyReplicas": len(ready),
+        "availableReplicas": available,
         "observedGeneration": metadata.get("generation", 0),
     }
     new: Object = {"replicas": len(active), **{name: count for name, count in counts.items() if count}}
@@ -47,6 +49,8 @@ def status(replica_set: Object, owned: Sequence[Object], failure: Failure | None
 def next_available_s(replica_set: Object, owned: Sequence[Object], now_ns: int) -> float | None:
     """In how many seconds the next ready pod becomes available by waiting alone; None where none will."""
     min_ready_s = replica_set["spec"].get("minReadySeconds", 0)
+    if not min_ready_s:
+        return None
     instants = (pods.available_at(pod, min_ready_s) for pod in owned if pods.is_active(pod))
     due = [at for at in instants if at is not None and at > now_ns]
     return (min(due) - now_ns) / 1e9 if due else None
