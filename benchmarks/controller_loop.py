@@ -25,7 +25,7 @@ from podscaler.clock import SystemClock
 from podscaler.controller.loop import Controller
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.kube import http_transport
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
@@ -78,7 +78,7 @@ async def measure(case: Case, count: int) -> tuple[str, ...]:
     async with scripted_api(count, is_live=case.is_live, delay_s=case.delay_s) as (url, _), _recording(case) as kept:
         transport = Counting(await http_transport.connect(Config(url), user_agent="benchmark"))
         client = Client(transport, SystemClock())
-        settings = Settings(
+        settings = ControllerSettings(
             concurrent_syncs=case.workers,
             sync_period_ns=250_000_000,
             history_namespace="kube-system" if case.keeps_histories else None,

@@ -27,7 +27,7 @@ import psutil
 from podscaler.cli.control_plane import ControlPlane, UpSettings
 from podscaler.cli.garbage import OldGarbage
 from podscaler.clock import SystemClock
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 
 PODS = (1000,)
 LIMIT_S = 540.0
@@ -79,7 +79,7 @@ async def serve(folder: Path) -> None:
     """`podscaler up` and its heartbeat, until SIGTERM."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    wanted = UpSettings(folder, 0, folder / "kubeconfig", metric_resolution_s=15.0, autoscaler=Settings())
+    wanted = UpSettings(folder, 0, folder / "kubeconfig", metric_resolution_s=15.0, autoscaler=ControllerSettings())
     clock = SystemClock()
     plane = ControlPlane(wanted, clock)
     await plane.start()

@@ -22,9 +22,9 @@ from podscaler.controller.leading.tenure import Tenure
 from podscaler.controller.leading.timing import Timing
 from podscaler.kube.cache import Key
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing import VirtualClock
-from podscaler.testing.leases import LeaseServer, Line, OwnClock
+from podscaler.testing.leases import LeaseServer, LeaseTransport, OwnClock
 
 PERIOD_S = 1.0
 WRITING_S = 0.1
@@ -133,15 +133,15 @@ class _Notes:
 
     server = ""
 
-    def __init__(self, world: "ElectionWorld", name: str, line: Line) -> None:
+    def __init__(self, world: "ElectionWorld", name: str, line: LeaseTransport) -> None:
         self._world = world
         self._name = name
         self._line = line
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         namespace, name = request.path.split("/")
         self._world.note(Write(self._world.clock.monotonic_s(), self._name, (namespace, name)))
-        return Answer(200, {}, b"{}")
+        return Response(200, {}, b"{}")
 
     def stream(self, request: Request):  # type: ignore[no-untyped-def]  # never called
         raise NotImplementedError

@@ -30,7 +30,7 @@ REFILL_NS = 300 * NANOSECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventDraft:
     """One event to be.
 
     Attributes:
@@ -89,13 +89,13 @@ class Correlator:
         self._sent: LRU[tuple[Hashable, str, str, str], _Sent] = LRU(CACHE_ENTRIES)
         self._buckets: LRU[tuple[Hashable, str], _Bucket] = LRU(CACHE_ENTRIES)
 
-    def correlate(self, event: Event) -> Event | None:
+    def correlate(self, event: EventDraft) -> EventDraft | None:
         """The event to send, named and counted: to create if its count is 1, else to patch. None: send nothing."""
         event = self._aggregated(replace(event, name=self._name(event), first_at_ns=event.at_ns))
         event = self._counted(event)
         return event if self._has_token(event) else None
 
-    def _aggregated(self, event: Event) -> Event:
+    def _aggregated(self, event: EventDraft) -> EventDraft:
         key = (event.subject, event.type, event.reason)
         group = self._groups.find(key)
         if group is None or event.at_ns - group.last_at_ns > GROUP_AGE_MAX_NS:
@@ -107,7 +107,7 @@ class Correlator:
         group.messages.discard(self._rng.choice(sorted(group.messages)))
         return replace(event, message=f"(combined from similar events): {event.message}", combined=True)
 
-    def _counted(self, event: Event) -> Event:
+    def _counted(self, event: EventDraft) -> EventDraft:
         message = "" if event.combined else event.message
         key = (event.subject, event.type, event.reason, message)
         before = self._sent.find(key)
@@ -116,7 +116,7 @@ class Correlator:
         self._sent.put(key, _Sent(event.name, event.first_at_ns, event.count))
         return event
 
-    def _has_token(self, event: Event) -> bool:
+    def _has_token(self, event: EventDraft) -> bool:
         key = (event.subject, event.type)
         bucket = self._buckets.find(key)
         if bucket is None:
@@ -129,6 +129,6 @@ class Correlator:
         bucket.tokens -= 1
         return True
 
-    def _name(self, event: Event) -> str:
+    def _name(self, event: EventDraft) -> str:
         name = f"{event.object_name}.{event.at_ns:x}"
         return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_faults(name) else name

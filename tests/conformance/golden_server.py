@@ -25,7 +25,7 @@ from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.registry import VirtualObjects
 from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.server.app import ApiServer, ServerParts
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store, run_inline
 
@@ -68,7 +68,7 @@ def serving(
             {ADMIN_TOKEN: replace(ADMIN, uid="1000"), VIEWER_TOKEN: User("viewer", ("viewers",), "1001")}, accounts
         )
         aggregation = Aggregation(objects, clock, folder / "nobody-is-asked.pem")
-        neighbours = Neighbours(virtual=virtual, accounts=accounts, aggregation=aggregation)
+        neighbours = ServerParts(virtual=virtual, accounts=accounts, aggregation=aggregation)
         await make_system_namespaces(LocalRegistry(objects))
         await bootstrap.ensure_policy(LocalRegistry(objects))
         await pod_classes.make_system_classes(LocalRegistry(objects))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import KINDS, obj
@@ -46,7 +46,7 @@ async def refusal(waiting: Any) -> int:
     return refused.value.code
 
 
-async def take(changes: AsyncIterator[Change], count: int) -> list[tuple[str, str]]:
+async def take(changes: AsyncIterator[ObjectEvent], count: int) -> list[tuple[str, str]]:
     """Type and name of the next changes."""
     found = [await asyncio.wait_for(anext(changes), WITHIN_S) for _ in range(count)]
     return [(change.type, change.object["metadata"]["name"]) for change in found]

@@ -10,8 +10,8 @@ from aiohttp.test_utils import TestServer
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import bearer
 from podscaler.kube.http_transport import HttpTransport
-from podscaler.kube.transport import Answer, Request, Transport, TransportError
-from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
+from podscaler.kube.transport import Request, Response, Transport, TransportError
+from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer
 
 
 def _application() -> web.Application:
@@ -43,7 +43,7 @@ def _application() -> web.Application:
 
 
 def _script() -> ScriptedTransport:
-    def echo(request: Request) -> Answer:
+    def echo(request: Request) -> Response:
         status = 503 if "status=503" in request.query else 200
         told = {"method": request.method, "target": request.target, "body": (request.body or b"").decode()}
         return json_answer(told, status)
@@ -57,7 +57,7 @@ def _script() -> ScriptedTransport:
     transport = ScriptedTransport()
     for method in ("GET", "PUT", "POST"):
         transport.on(method, "/echo/a%2Ab", echo)
-        transport.on(method, "/drop", Failure("EOF", broken=True))
+        transport.on(method, "/drop", TransportFailure("EOF", broken=True))
     transport.on("GET", "/lines", lines)
     return transport
 

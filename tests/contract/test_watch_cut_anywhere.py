@@ -14,7 +14,7 @@ from podscaler.kube import http_transport
 from podscaler.kube.cache import Cache
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
-from podscaler.kube.watch import Reflector, Source
+from podscaler.kube.watch import Reflector, WatchSource
 from podscaler.testing import VirtualClock
 
 
@@ -90,7 +90,7 @@ async def _converges(port: int, *, streams_lists: bool) -> bool:
     clock = Hurried()
     transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
     cache: Cache[Pod] = Cache()
-    source = Source("/api/v1/pods", "pods", msgspec.json.Decoder(Pod).decode)
+    source = WatchSource("/api/v1/pods", "pods", msgspec.json.Decoder(Pod).decode)
     client = Client(transport, clock, streams_lists=streams_lists)
     reflector = Reflector(client, source, cache=cache, clock=clock, rng=random.Random(1))
     task = asyncio.ensure_future(reflector.run())

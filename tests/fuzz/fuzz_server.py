@@ -30,10 +30,10 @@ from podscaler.controlplane.cluster.namespace_defaults import make_system_namesp
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.metric_values.apis import MetricValues
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
+from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.server.app import ApiServer, ServerParts
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store, run_inline
 
@@ -56,11 +56,11 @@ class PlayedNode:
         """Every pod."""
         return True
 
-    async def execute(self, command: tuple[str, ...], options: StreamOptions) -> Any:
+    async def execute(self, command: tuple[str, ...], options: SessionStreams) -> Any:
         """Nothing."""
         raise SessionFailure("nothing runs here")
 
-    async def attach(self, options: StreamOptions) -> Any:
+    async def attach(self, options: SessionStreams) -> Any:
         """Nothing."""
         raise SessionFailure("nothing runs here")
 
@@ -128,7 +128,7 @@ async def _serve(
     known = {READER_TOKEN: User("reader", ("readers",)), NOBODY_TOKEN: User("nobody"), ADMIN_TOKEN: ADMIN}
     node = PlayedNode()
     values = MetricValues(registry, RESOURCES, lambda _namespace: {}, clock)
-    neighbours = Neighbours(logs=node, connections=node, metrics=values, accounts=accounts)
+    neighbours = ServerParts(logs=node, connections=node, metrics=values, accounts=accounts)
     await make_system_namespaces(registry)
     await bootstrap.ensure_policy(registry)
     await pod_classes.make_system_classes(registry)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 import sampling
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, DEPLOYMENTS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal
-from podscaler.testing.transport import Failure, Feed, Reply
+from podscaler.testing.transport import Feed, Reply, TransportFailure
 
 NAMES = ("a", "b", "c", "d", "e")
 PERIOD_S = 15.0
@@ -25,14 +25,14 @@ PATHS = (
     ("POST", "/api/v1/namespaces/shop/events"),
 )
 REPLIES: tuple[Reply, ...] = (
-    Failure("dial tcp 10.0.0.1:443: connect: connection refused"),
-    Failure("EOF", broken=True),
-    Answer(500, {}, b"oops"),
-    Answer(503, {"retry-after": "1"}, b""),
-    Answer(429, {"retry-after": "2"}, b""),
-    Answer(200, {}, b""),
-    Answer(200, {}, b"<html>"),
-    Answer(200, {}, b'{"kind":"Other"}'),
+    TransportFailure("dial tcp 10.0.0.1:443: connect: connection refused"),
+    TransportFailure("EOF", broken=True),
+    Response(500, {}, b"oops"),
+    Response(503, {"retry-after": "1"}, b""),
+    Response(429, {"retry-after": "2"}, b""),
+    Response(200, {}, b""),
+    Response(200, {}, b"<html>"),
+    Response(200, {}, b'{"kind":"Other"}'),
     refusal(403, "Forbidden", "no"),
     refusal(404, "NotFound", "gone"),
     refusal(410, "Expired", "too old resource version"),
@@ -44,7 +44,7 @@ def _spoiled_watch(reply: Reply) -> Callable[[Request], Reply]:
     """For watches the reply as a stream that ends at once, for lists and other requests the reply itself."""
 
     def answer(request: Request) -> Reply:
-        if "watch=true" in request.query and isinstance(reply, Answer) and reply.status == 200:
+        if "watch=true" in request.query and isinstance(reply, Response) and reply.status == 200:
             feed = Feed(reply.body)
             feed.cut()
             return feed

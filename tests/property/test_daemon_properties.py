@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podscaler.controlplane.workloads import daemonset_planning
-from podscaler.controlplane.workloads.daemonset_planning import Facts, Plan
+from podscaler.controlplane.workloads.daemonset_planning import DaemonSetFacts, DaemonSetPlan
 from podscaler.testing import workloads as build
 
 Object = dict[str, Any]
@@ -24,7 +24,7 @@ def pod(name: str, node: str, state: str, made_of: str) -> Object:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Facts:
+def situations(draw: st.DrawFn) -> DaemonSetFacts:
     """Some wanted nodes, some not, with up to three pods each."""
     bounds = draw(st.sampled_from([{"maxUnavailable": 1}, {"maxUnavailable": "40%"}, {"maxSurge": 2}]))
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0, **bounds}}
@@ -41,10 +41,10 @@ def situations(draw: st.DrawFn) -> Facts:
         for node in NODES
         for number, state in enumerate(draw(st.lists(states, max_size=3)))
     ]
-    return Facts(build.daemon_set(updateStrategy=rolling, template=template), nodes, owned, NEW, NOW_NS)
+    return DaemonSetFacts(build.daemon_set(updateStrategy=rolling, template=template), nodes, owned, NEW, NOW_NS)
 
 
-def carried_out(facts: Facts, plan: Plan, turn: int) -> Facts:
+def carried_out(facts: DaemonSetFacts, plan: DaemonSetPlan, turn: int) -> DaemonSetFacts:
     """The facts when the plan is done, everything has started and what was to go is gone."""
     gone = {one["metadata"]["name"] for one in (*plan.ended, *plan.delete)}
     gone |= {one["metadata"]["name"] for one in facts.owned if "deletionTimestamp" in one["metadata"]}
@@ -54,12 +54,12 @@ def carried_out(facts: Facts, plan: Plan, turn: int) -> Facts:
         for one in staying
     ]
     made = [pod(f"{node}-z{turn:02}", node, "ready", NEW) for node in plan.create]
-    return Facts(facts.daemon_set, facts.nodes, [*kept, *made], NEW, NOW_NS)
+    return DaemonSetFacts(facts.daemon_set, facts.nodes, [*kept, *made], NEW, NOW_NS)
 
 
 @given(situations())
 @settings(max_examples=200, deadline=None)
-def test_a_rollout_leaves_enough_nodes_served(facts: Facts) -> None:
+def test_a_rollout_leaves_enough_nodes_served(facts: DaemonSetFacts) -> None:
     """No more wanted nodes lose their last available pod than maxUnavailable allows."""
     plan = daemonset_planning.plan(facts)
     doomed = {one["metadata"]["name"] for one in (*plan.ended, *plan.delete)}
@@ -77,7 +77,7 @@ def test_a_rollout_leaves_enough_nodes_served(facts: Facts) -> None:
 
 @given(situations())
 @settings(max_examples=200, deadline=None)
-def test_no_pod_is_deleted_twice_and_no_node_gets_two(facts: Facts) -> None:
+def test_no_pod_is_deleted_twice_and_no_node_gets_two(facts: DaemonSetFacts) -> None:
     """One call for each pod; at most one new pod for a node, and only for a wanted one."""
     plan = daemonset_planning.plan(facts)
     doomed = [one["metadata"]["name"] for one in (*plan.ended, *plan.delete)]
@@ -88,7 +88,7 @@ def test_no_pod_is_deleted_twice_and_no_node_gets_two(facts: Facts) -> None:
 
 @given(situations())
 @settings(max_examples=100, deadline=None)
-def test_plans_lead_to_one_new_pod_a_node(facts: Facts) -> None:
+def test_plans_lead_to_one_new_pod_a_node(facts: DaemonSetFacts) -> None:
     """Carried out one after the other, they end with one pod of the newest template on each wanted node."""
     for turn in range(40):
         plan = daemonset_planning.plan(facts)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.kube.http_response import Response
+from podscaler.kube.http_response import HTTPResponse
 
 BODY = b'{"a":1}\n{"b":2}\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nWarning: one\r\nwarning: two\r\n"
@@ -25,7 +25,7 @@ RESPONSES = {
 
 
 def _read(pieces: list[bytes]) -> tuple[object, ...]:
-    response = Response()
+    response = HTTPResponse()
     for piece in pieces:
         response.feed(piece)
     response.feed_end()
@@ -58,7 +58,7 @@ def test_an_early_end_is_noticed(name: str) -> None:
     data = RESPONSES[name]
 
     def ends_well(place: int) -> bool:
-        response = Response()
+        response = HTTPResponse()
         response.feed(data[:place])
         try:
             response.feed_end()
@@ -86,14 +86,14 @@ def test_an_early_end_is_noticed(name: str) -> None:
 def test_what_is_no_response(data: bytes) -> None:
     """Nonsense is a ValueError, whole or byte by byte."""
     with pytest.raises(ValueError):  # noqa: PT011 - the words differ
-        Response().feed(data)
+        HTTPResponse().feed(data)
     with pytest.raises(ValueError):  # noqa: PT011 - the words differ
         _read([data[place : place + 1] for place in range(len(data))])
 
 
 def test_what_comes_after_the_end_ends_the_connection() -> None:
     """Bytes that nobody asked for make the connection useless for another request."""
-    response = Response()
+    response = HTTPResponse()
     response.feed(RESPONSES["sized"] + b"HTTP/1.1 200 OK")
     assert (response.body(), response.is_complete, response.keeps_alive) == (BODY, True, False)
 
@@ -101,7 +101,7 @@ def test_what_comes_after_the_end_ends_the_connection() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
     """Whatever arrives is a response, the beginning of one, or a ValueError."""
-    response = Response()
+    response = HTTPResponse()
     try:
         response.feed(b"HTTP/1.1 200 OK\r\n" + data)
     except ValueError:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from podscaler.controller import history_record, stored_map
 from podscaler.controller.archive import Latest
-from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, Record
+from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord
 from podscaler.core import history, lasting_history, stabilization
 from podscaler.core.history import EMPTY, History, Recommendation
 from podscaler.core.settings import SECOND_NS, Settings
@@ -74,7 +74,7 @@ class Process:
     past: History = EMPTY
     all_past: History = EMPTY
     replicas: int = 3
-    record: Record | None = None
+    record: HistoryRecord | None = None
     saved_at: int = 0
     beat: Beat = field(default_factory=lambda: Beat(0))
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.lint import linter, reading
-from podscaler.lint.items import Origin
-from podscaler.lint.material import Cluster
+from podscaler.lint.items import DocumentOrigin
+from podscaler.lint.material import ClusterMaterial
 from podscaler.lint.rules import served
 
 KINDS = [
@@ -38,7 +38,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
     max_leaves=25,
 )
-CLUSTER = Cluster(
+CLUSTER = ClusterMaterial(
     metrics={group: frozenset({"pods/a", "b"}) for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL)}
 )
 
@@ -53,7 +53,7 @@ def objects(draw: st.DrawFn) -> Any:
 
 def judged(values: list[Any], *, is_live: bool) -> None:
     """Lint them, and write every line."""
-    origin = Origin() if is_live else Origin("f.yaml", 1, b"spec: {}")
+    origin = DocumentOrigin() if is_live else DocumentOrigin("f.yaml", 1, b"spec: {}")
     items = [item for value in values for item in reading.items(value, origin)]
     for finding in linter.lint(items, CLUSTER if is_live else None):
         assert finding.message

@@ -14,7 +14,7 @@ from podscaler.api.managed_fields import (
     merging,
     structural_types,
 )
-from podscaler.api.managed_fields.kinds import Application, Kind
+from podscaler.api.managed_fields.kinds import Application, ManagedKind
 from podscaler.api.managed_fields.updating import Versions
 
 Object = dict[str, Any]
@@ -40,7 +40,7 @@ SPEC: Object = {
     },
 }
 TYPE = structural_types.of_kind({"type": "object", "properties": {"spec": SPEC}})
-KIND = Kind(Versions({"v1": TYPE}.get, lambda obj, _version, _wanted: obj, {}), lambda _version: {})
+KIND = ManagedKind(Versions({"v1": TYPE}.get, lambda obj, _version, _wanted: obj, {}), lambda _version: {})
 
 _words = st.sampled_from("abcd")
 _small = st.integers(0, 3)

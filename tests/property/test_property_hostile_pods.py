@@ -21,7 +21,7 @@ from podscaler.api import catalog
 from podscaler.controlplane.runtime import http_check
 from podscaler.controlplane.runtime.pod_worker import PodWorker
 from podscaler.testing import VirtualClock
-from podscaler.testing.containers import Stage
+from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import open_registry
 
 OUTSIDE = "@outside@"
@@ -150,7 +150,7 @@ async def _play(spec: dict[str, Any], root: Path) -> None:
         metadata = {"name": "web", "namespace": "default"}
         await opened.registry.create("configmaps", {"metadata": {**metadata, "name": "cm"}, "data": {"k": "1"}})
         pod = await opened.registry.create("pods", {"metadata": metadata, "spec": spec})
-        stage = Stage(opened.registry, clock, root / "node")
+        stage = PlayedContainers(opened.registry, clock, root / "node")
         stage.host = replace(stage.host, issue_token=lambda *_: "token")
         own = root / "node" / "pods" / pod["metadata"]["uid"]
         for name in ("v", "w"):

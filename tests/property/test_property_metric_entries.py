@@ -11,11 +11,11 @@ from podscaler.api import catalog
 from podscaler.api.quantity import Quantity
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.metric_values import schedule
-from podscaler.controlplane.metric_values.kinds import Kinds
-from podscaler.controlplane.metric_values.parsing import COMMON, SUBJECTS, Place, parse_entry
+from podscaler.controlplane.metric_values.kinds import DescribableKinds
+from podscaler.controlplane.metric_values.parsing import COMMON, SUBJECTS, EntryContext, parse_entry
 from podscaler.controlplane.metric_values.schedule import Ramp
 
-KINDS = Kinds(catalog.RESOURCES)
+KINDS = DescribableKinds(catalog.RESOURCES)
 NUMBERS = ["", "5", "-1", "1e30", "1n", "5Gi", "much"]
 TIMES = ["90s", "0s", "-1s", "2026-01-01T00:00:00Z", "2026-13-99T00:00:00Z"]
 WORDS = st.sampled_from([*NUMBERS, *TIMES, "app=web", "=", "svc/web", "namespace", "x/y/z", "~", "yes"])
@@ -30,7 +30,7 @@ ENTRIES = st.text(max_size=60) | VALUES.map(json.dumps)
 @given(text=ENTRIES, api=st.sampled_from(["custom", "external"]), now_s=st.integers(-(10**10), 10**11))
 def test_no_entry_fails(text: str, api: Any, now_s: int) -> None:
     """An entry has series or faults, and every series has a value or none at every instant."""
-    outcome = parse_entry("key", text, Place(api, "default", 0, KINDS))
+    outcome = parse_entry("key", text, EntryContext(api, "default", 0, KINDS))
     assert all(fault.text and fault.path.startswith("data[key]") for fault in outcome.faults)
     for series in outcome.series:
         value = series.schedule.value_at(now_s * NANOSECONDS)

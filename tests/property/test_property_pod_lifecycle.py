@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.runtime import container_state, lifecycle
-from podscaler.controlplane.runtime.container_state import Container, Role, Terminated
-from podscaler.controlplane.runtime.lifecycle import Plan
+from podscaler.controlplane.runtime.container_state import ContainerState, Role, Terminated
+from podscaler.controlplane.runtime.lifecycle import PodActions
 
 POLICIES = st.sampled_from(["Always", "OnFailure", "Never"])
 
@@ -17,13 +17,13 @@ POLICIES = st.sampled_from(["Always", "OnFailure", "Never"])
 class Machine:
     """Carries plans out at once; time moves to the next instant that a plan waits for."""
 
-    containers: dict[str, Container]
+    containers: dict[str, ContainerState]
     now_ns: int = NANOSECONDS
     initialized: bool = False
     ending: bool = False
     starts: list[str] = field(default_factory=list)
 
-    def settle(self) -> Plan:
+    def settle(self) -> PodActions:
         """Start and note what the plan says until it says nothing more."""
         while True:
             plan = self.plan()
@@ -33,7 +33,7 @@ class Machine:
             if not plan.start:
                 return plan
 
-    def plan(self) -> Plan:
+    def plan(self) -> PodActions:
         containers = list(self.containers.values())
         plan = lifecycle.plan(containers, initialized=self.initialized, ending=self.ending, now_ns=self.now_ns)
         self.initialized = plan.initialized

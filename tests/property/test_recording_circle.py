@@ -13,14 +13,14 @@ from podscaler.cli import replay as replay_command
 from podscaler.clock import NANOSECONDS
 from podscaler.controller.file_recording import FileRecording
 from podscaler.controller.record_file import RecordFile
-from podscaler.controller.recording import End, Sync
-from podscaler.controller.settings import Settings
+from podscaler.controller.recording import End, SyncRecord
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import replay
 from podscaler.core.decision import Decision
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal
-from podscaler.testing.transport import Failure
+from podscaler.testing.transport import TransportFailure
 
 NAMES = ("a", "b", "c", "d")
 FLAGS: dict[str, Any] = {"downscale_stabilization_ns": 60 * NANOSECONDS, "tolerance": 0.05}
@@ -48,8 +48,8 @@ class Witness(FileRecording):
         super().__init__(file, clock)
         self.decisions: list[Decision] = []
 
-    def report(self, what: Sync | End) -> None:
-        if isinstance(what, Sync):
+    def report(self, what: SyncRecord | End) -> None:
+        if isinstance(what, SyncRecord):
             self.decisions.append(what.decision)
         super().report(what)
 
@@ -77,9 +77,9 @@ def _meddle(world: AutoscalerWorld, rng: random.Random) -> None:
             world.cluster.interfere("PUT", f"{APPS}shop/deployments/{name}/scale", *[conflict("d", name)] * 3)
         case 6:
             status = f"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/{name}/status"
-            world.cluster.interfere("PUT", status, rng.choice([conflict("h", name), Failure("EOF")]))
+            world.cluster.interfere("PUT", status, rng.choice([conflict("h", name), TransportFailure("EOF")]))
         case 7:
-            down = rng.choice([Failure("EOF"), refusal(503, "ServiceUnavailable", "down")])
+            down = rng.choice([TransportFailure("EOF"), refusal(503, "ServiceUnavailable", "down")])
             world.cluster.interfere("GET", f"{RESOURCE_METRICS}shop/pods", down)
         case 8:
             refused = rng.choice([[conflict("d", name)] * 5, [refusal(403, "Forbidden", "quota")]])
@@ -134,7 +134,7 @@ def _row(decision: Any, trace: Any) -> Row:
 
 
 def _file(folder: Path, max_bytes: int = 10**9, **flags: Any) -> RecordFile:
-    settings = Settings(**FLAGS, **flags)
+    settings = ControllerSettings(**FLAGS, **flags)
     header = format_.header_line(f"{settings.emulate}.0", settings.flags)
     return RecordFile(folder / "all.recording.jsonl.gz", header, max_bytes=max_bytes, files=1000)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller.recording import End, NoRecording, Sync
+from podscaler.controller.recording import End, NoRecording, SyncRecord
 from podscaler.core import decision
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 
@@ -21,9 +21,9 @@ class Kept(NoRecording):
     def __init__(self) -> None:
         self.decided: dict[str, list[Any]] = {}
 
-    def report(self, what: Sync | End) -> None:
+    def report(self, what: SyncRecord | End) -> None:
         """As Recording."""
-        if isinstance(what, Sync):
+        if isinstance(what, SyncRecord):
             self.decided.setdefault(what.autoscaler.metadata.name, []).append(_told(what.decision))
 
 

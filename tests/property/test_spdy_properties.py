@@ -9,20 +9,20 @@ from podscaler.controlplane.spdy.frames import (
     Frame,
     FrameReader,
     GoAway,
-    Headers,
+    HeadersFrame,
     Ping,
     Reset,
     SynReply,
     SynStream,
 )
 from podscaler.controlplane.spdy.headers import HeaderReader, HeaderWriter
-from podscaler.controlplane.spdy.violations import Violation
+from podscaler.controlplane.spdy.violations import SPDYProtocolError
 
 IDS = st.integers(1, 0x7FFF_FFFF)
 BLOCKS = st.binary(max_size=40)
 FRAMES = st.one_of(
     st.builds(Data, IDS, BLOCKS, st.booleans()),
-    *(st.builds(kind, IDS, BLOCKS, st.booleans()) for kind in (SynStream, SynReply, Headers)),
+    *(st.builds(kind, IDS, BLOCKS, st.booleans()) for kind in (SynStream, SynReply, HeadersFrame)),
     st.builds(Reset, IDS, st.integers(0, 11)),
     st.builds(Ping, st.integers(0, 0xFFFF_FFFF)),
     st.builds(GoAway, IDS, st.integers(0, 2)),
@@ -44,7 +44,7 @@ def test_any_bytes(data: bytes) -> None:
     reader = FrameReader()
     try:
         reader.feed(data)
-    except Violation:
+    except SPDYProtocolError:
         return
 
 

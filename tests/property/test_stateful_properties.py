@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podscaler.controlplane.workloads import statefulset_planning, statefulset_pods
-from podscaler.controlplane.workloads.statefulset_planning import Facts, Plan
+from podscaler.controlplane.workloads.statefulset_planning import StatefulSetFacts, StatefulSetPlan
 from podscaler.testing import workloads as build
 
 Object = dict[str, Any]
@@ -30,7 +30,7 @@ def pod(number: int, state: str, made_of: str) -> Object:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Facts:
+def situations(draw: st.DrawFn) -> StatefulSetFacts:
     """Any set with up to seven pods, in and out of its range, in any state and of either revision."""
     rolling = {"partition": draw(st.integers(0, 4)), "maxUnavailable": draw(st.sampled_from([1, 2, "50%"]))}
     spec: dict[str, Any] = {
@@ -42,27 +42,27 @@ def situations(draw: st.DrawFn) -> Facts:
     kinds = st.tuples(st.sampled_from(STATES), st.sampled_from([OLD, NEW]))
     owned = [pod(number, *draw(kinds)) for number in sorted(numbers)]
     stateful_set = build.stateful_set(replicas=draw(st.integers(0, 5)), **spec)
-    return Facts(stateful_set, owned, revision(OLD), revision(NEW), NOW_NS)
+    return StatefulSetFacts(stateful_set, owned, revision(OLD), revision(NEW), NOW_NS)
 
 
-def doomed(plan: Plan) -> list[str]:
+def doomed(plan: StatefulSetPlan) -> list[str]:
     """The names of the pods that a plan deletes."""
     return [one["metadata"]["name"] for one in (*plan.recreate, *plan.delete)]
 
 
-def carried_out(facts: Facts, plan: Plan) -> Facts:
+def carried_out(facts: StatefulSetFacts, plan: StatefulSetPlan) -> StatefulSetFacts:
     """The facts when the plan is done, everything has started and what was to go is gone."""
     gone = {*doomed(plan), *(p["metadata"]["name"] for p in facts.owned if "deletionTimestamp" in p["metadata"])}
     staying = [p for p in facts.owned if p["metadata"]["name"] not in gone]
     present = [(int(p["metadata"]["name"][3:]), statefulset_pods.revision_name(p)) for p in (*staying, *plan.create)]
     failed = {p["metadata"]["name"] for p in staying if p["status"]["phase"] == "Failed"}
     owned = [pod(n, "failed" if f"db-{n}" in failed else "ready", made_of) for n, made_of in present]
-    return Facts(facts.stateful_set, owned, facts.current, facts.newest, NOW_NS)
+    return StatefulSetFacts(facts.stateful_set, owned, facts.current, facts.newest, NOW_NS)
 
 
 @given(situations())
 @settings(max_examples=200, deadline=None)
-def test_no_name_is_created_twice_or_outside_the_range(facts: Facts) -> None:
+def test_no_name_is_created_twice_or_outside_the_range(facts: StatefulSetFacts) -> None:
     """Only missing pods of the range are created; a pod is deleted once, and only if it is to stay until then."""
     plan = statefulset_planning.plan(facts)
     created = [one["metadata"]["name"] for one in plan.create]
@@ -76,7 +76,7 @@ def test_no_name_is_created_twice_or_outside_the_range(facts: Facts) -> None:
 
 @given(situations())
 @settings(max_examples=200, deadline=None)
-def test_ordered_sets_do_one_thing_at_a_time_besides_rolling(facts: Facts) -> None:
+def test_ordered_sets_do_one_thing_at_a_time_besides_rolling(facts: StatefulSetFacts) -> None:
     """With OrderedReady at most one pod is created, or made anew, or taken out of the range."""
     if statefulset_pods.is_parallel(facts.stateful_set):
         return
@@ -88,7 +88,7 @@ def test_ordered_sets_do_one_thing_at_a_time_besides_rolling(facts: Facts) -> No
 
 @given(situations())
 @settings(max_examples=200, deadline=None)
-def test_a_rollout_keeps_enough_pods(facts: Facts) -> None:
+def test_a_rollout_keeps_enough_pods(facts: StatefulSetFacts) -> None:
     """No available pod of the range is deleted when maxUnavailable are missing already, nor any below partition."""
     plan = statefulset_planning.plan(facts)
     wanted = statefulset_pods.ordinals(facts.stateful_set)
@@ -103,7 +103,7 @@ def test_a_rollout_keeps_enough_pods(facts: Facts) -> None:
 
 @given(situations())
 @settings(max_examples=100, deadline=None)
-def test_plans_lead_to_what_is_wanted(facts: Facts) -> None:
+def test_plans_lead_to_what_is_wanted(facts: StatefulSetFacts) -> None:
     """Carried out one after the other, they end with exactly the wanted pods, of the right revisions, and then rest."""
     for _ in range(40):
         plan = statefulset_planning.plan(facts)

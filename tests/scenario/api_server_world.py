@@ -15,11 +15,11 @@ from patience import WITHIN_S
 from podscaler.api import catalog, pod_autoscaler
 from podscaler.clock import SystemClock
 from podscaler.controller.loop import Controller
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controlplane.access import certificates, kubeconfig
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN
-from podscaler.controlplane.server.app import ApiServer, Neighbours
+from podscaler.controlplane.server.app import ApiServer, ServerParts
 from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
 from podscaler.testing.registry import OpenRegistry, open_registry
@@ -97,7 +97,7 @@ class ApiServerWorld:
             authenticator=Authenticator({TOKEN: ADMIN}),
             tls=made.server_context(),
             clock=CLOCK,
-            neighbours=Neighbours(virtual={"pods.metrics.k8s.io": self.metrics}),
+            neighbours=ServerParts(virtual={"pods.metrics.k8s.io": self.metrics}),
         )
         self.port = await self.server.start("127.0.0.1", self.port)
         self._server_exit.push_async_callback(self.server.stop)
@@ -116,7 +116,7 @@ class ApiServerWorld:
         config = await asyncio.to_thread(locate.find_config, str(self.folder / "kubeconfig"))
         client = Client(await http_transport.connect(config, user_agent=user_agent), CLOCK)
         self._exit.push_async_callback(client.close)
-        settings = Settings(sync_period_ns=200_000_000, downscale_stabilization_ns=0)
+        settings = ControllerSettings(sync_period_ns=200_000_000, downscale_stabilization_ns=0)
         controller = Controller(client, settings, CLOCK, rng=random.Random(1))
         self.tasks.append(asyncio.ensure_future(controller.run()))
 

@@ -10,7 +10,7 @@ from podscaler.testing import decisions, scenario
 from podscaler.testing.decisions import Json
 from podscaler.testing.scenario import Scenario
 from podscaler.testing.scenario_meters import Meter
-from podscaler.testing.scenario_target import ONE_CPU, Target
+from podscaler.testing.scenario_target import ONE_CPU, ScenarioTarget
 
 
 def cpu(pct: int) -> Json:
@@ -54,7 +54,7 @@ def world(
     **rest: Any,
 ) -> Scenario:
     """A scenario whose target begins with so many pods; `rest` goes to `Scenario`."""
-    target = Target(replicas, start=scenario.START, containers=containers, ready_after_s=ready_after_s)
+    target = ScenarioTarget(replicas, start=scenario.START, containers=containers, ready_after_s=ready_after_s)
     return Scenario(scaler, target, *meters, **rest)
 
 

@@ -12,12 +12,12 @@ from api_server_world import CLOCK, SPEC, TEMPLATE, TOKEN, ApiServerWorld, event
 from patience import WITHIN_S
 from podscaler import __version__
 from podscaler.cli import explain_cluster
-from podscaler.cli.explain_cluster import Controller, NoHistory
-from podscaler.cli.explain_request import Answer, Request
+from podscaler.cli.explain_cluster import AssumedController, NoHistory
+from podscaler.cli.explain_request import ExplainRequest, ExplainResult
 from podscaler.controller import effective_settings
 from podscaler.controller.effective_settings import BUILT_IN
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import what_if
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import UsageError
@@ -50,11 +50,11 @@ async def world(tmp_path: Path) -> AsyncIterator[ApiServerWorld]:
 
 async def explained(
     world: ApiServerWorld, question: str = "", *, name: str | None = "web", history: NoHistory | Kept | None = None
-) -> Answer:
+) -> ExplainResult:
     """What the command finds out."""
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
-    request = Request(name, question=what_if.parse(question) if question else ())
-    controller = Controller(Settings(), history or Kept())
+    request = ExplainRequest(name, question=what_if.parse(question) if question else ())
+    controller = AssumedController(ControllerSettings(), history or Kept())
     return await explain_cluster.answer(config, request, controller, CLOCK)
 
 
@@ -183,7 +183,7 @@ async def test_settings_of_another_installation_do_not_count(world: ApiServerWor
     await world.create_system_namespace()
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
     client = Client(await http_transport.connect(config, user_agent="podscaler"), CLOCK)
-    await effective_settings.publish(client, Settings(), CLOCK)
+    await effective_settings.publish(client, ControllerSettings(), CLOCK)
     await client.close()
     await written_by(world, "podscaler-21929f77")
     answer = await explained(world)
@@ -246,7 +246,9 @@ async def test_all_autoscalers_in_one_line_each(world: ApiServerWorld) -> None:
     lost = {"metadata": {"name": "lost", "namespace": "api"}, "apiVersion": "autoscaling/v2", "spec": SPEC}
     await world.opened.registry.create(HPAS, lost)
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
-    found = await explain_cluster.all_sentences(config, Request(), Controller(Settings(), NoHistory()), CLOCK)
+    found = await explain_cluster.all_sentences(
+        config, ExplainRequest(), AssumedController(ControllerSettings(), NoHistory()), CLOCK
+    )
     assumed = (
         "Assumes that its controller has default settings, as they are not visible: give the flags that it was started "
         "with."
@@ -270,14 +272,16 @@ async def requests_of_all(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch
     asked: list[str] = []
     request = http_transport.HttpTransport.request
 
-    async def noted(transport: http_transport.HttpTransport, sent: transports.Request) -> transports.Answer:
+    async def noted(transport: http_transport.HttpTransport, sent: transports.Request) -> transports.Response:
         asked.append(sent.path)
         return await request(transport, sent)
 
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
     with monkeypatch.context() as patched:
         patched.setattr(http_transport.HttpTransport, "request", noted)
-        await explain_cluster.all_sentences(config, Request(), Controller(Settings(), NoHistory()), CLOCK)
+        await explain_cluster.all_sentences(
+            config, ExplainRequest(), AssumedController(ControllerSettings(), NoHistory()), CLOCK
+        )
     return asked
 
 

@@ -13,13 +13,13 @@ from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 from patience import WITHIN_S
 from podscaler.api import instants
 from podscaler.cli import explain_cluster, explain_request
-from podscaler.cli.explain_cluster import Controller, KeptHistory, NoHistory
-from podscaler.cli.explain_request import Answer, Request
+from podscaler.cli.explain_cluster import AssumedController, KeptHistory, NoHistory
+from podscaler.cli.explain_request import ExplainRequest, ExplainResult
 from podscaler.controller import handover, history_record
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.history_record import Record
-from podscaler.controller.settings import Settings
+from podscaler.controller.history_record import HistoryRecord
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import what_if
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import StatusError, UsageError
@@ -55,13 +55,15 @@ async def world(tmp_path: Path) -> AsyncIterator[ApiServerWorld]:
     await made.close()
 
 
-async def explained(world: ApiServerWorld, name: str = "web", question: str = "", **settings: Any) -> Answer:
+async def explained(world: ApiServerWorld, name: str = "web", question: str = "", **settings: Any) -> ExplainResult:
     """What the command finds out."""
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
     found = explain_request.parse_name(name, None)
-    request = Request(found.name, kind=found.kind, question=what_if.parse(question) if question else ())
+    request = ExplainRequest(found.name, kind=found.kind, question=what_if.parse(question) if question else ())
     history = settings.pop("history", NoHistory())
-    return await explain_cluster.answer(config, request, Controller(Settings(**settings), history), CLOCK)
+    return await explain_cluster.answer(
+        config, request, AssumedController(ControllerSettings(**settings), history), CLOCK
+    )
 
 
 async def create_hpa(world: ApiServerWorld, name: str = "web") -> dict[str, Any]:
@@ -142,7 +144,7 @@ async def test_a_history_that_was_handed_over(world: ApiServerWorld) -> None:
     now_ns = CLOCK.now_ns()
     past = History(recommendations=(Recommendation(3, now_ns - 60_000_000_000),))
     found = world.opened.registry.find(PAS, "default", "web")
-    record = history_record.encode(Record("u", "migrate", now_ns, past))
+    record = history_record.encode(HistoryRecord("u", "migrate", now_ns, past))
     found["metadata"]["annotations"] = {handover.HISTORY: record}
     await world.opened.registry.update(PAS, found)
     answer = await explained(world, history=KeptHistory("kube-system", CLOCK))

@@ -13,7 +13,7 @@ from podscaler.controller.leading.election import Election
 from podscaler.controller.loop import Controller
 from podscaler.kube.client import Client
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
-from podscaler.testing.leases import LeaseServer, Line, OwnClock
+from podscaler.testing.leases import LeaseServer, LeaseTransport, OwnClock
 
 PERIOD_S = 15
 WINDOW_S = 300
@@ -23,7 +23,7 @@ class Candidate:
     """A controller as the command runs it: fenced, with a line of its own to the leases."""
 
     def __init__(self, world: "ElectedWorld", name: str, shards: int) -> None:
-        self.line: Line = world.leases.line()
+        self.line: LeaseTransport = world.leases.line()
         clock = OwnClock(world.clock, self.line)
         client, leases = Client(world.cluster, clock), Client(self.line, clock)
         self.controller = Controller(client, world.settings, clock, rng=random.Random(name))

@@ -12,7 +12,7 @@ from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_maps, stored_map
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, PODS, refusal
-from podscaler.testing.transport import Failure
+from podscaler.testing.transport import TransportFailure
 
 PERIOD_S = 15
 UP_2_IN_120_S = {
@@ -227,7 +227,7 @@ async def test_a_rescale_that_was_stored_and_not_written(quick: World) -> None:
     await quick.start()
     await quick.advance(11)
     quick.use("250m")
-    lost = [Failure("killed", broken=True)] * 99
+    lost = [TransportFailure("killed", broken=True)] * 99
     quick.cluster.interfere("PUT", "/apis/apps/v1/namespaces/shop/deployments/web/scale", *lost)
     while not quick.cluster.asked("PUT"):
         await quick.advance(0.5)

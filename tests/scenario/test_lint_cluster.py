@@ -12,13 +12,13 @@ import pytest
 from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 
 from podscaler.cli import lint_cluster
-from podscaler.cli.lint_cluster import Look
+from podscaler.cli.lint_cluster import ClusterSnapshot
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import locate
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.lint import linter, reading
-from podscaler.lint.items import Item, Origin
+from podscaler.lint.items import DocumentOrigin, Item
 
 HPAS = "horizontalpodautoscalers.autoscaling"
 PAS = "podautoscalers.podscaler.dev"
@@ -39,12 +39,12 @@ async def config_of(world: ApiServerWorld) -> Config:
     return await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
 
 
-async def seen(world: ApiServerWorld, *namespaces: str, files: tuple[Item, ...] = ()) -> Look:
+async def seen(world: ApiServerWorld, *namespaces: str, files: tuple[Item, ...] = ()) -> ClusterSnapshot:
     """What the command sees."""
     return await lint_cluster.look(await config_of(world), namespaces, files, CLOCK)
 
 
-def rules(look: Look, files: tuple[Item, ...] = ()) -> list[str]:
+def rules(look: ClusterSnapshot, files: tuple[Item, ...] = ()) -> list[str]:
     """The rules that find something."""
     findings = linter.lint([*files, *look.items], look.cluster, files_only=bool(files))
     return [finding.rule.id for finding in findings]
@@ -86,7 +86,7 @@ async def test_files_within_a_cluster(world: ApiServerWorld) -> None:
     """A file's autoscaler finds its target in the cluster, whose own autoscalers are its surroundings."""
     body = {**world.hpa(), "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     body["metadata"] = {"name": "mine", "namespace": "default"}
-    files = tuple(reading.items(body, Origin("f.yaml")))
+    files = tuple(reading.items(body, DocumentOrigin("f.yaml")))
     assert rules(await seen(world, "default", files=files), files) == ["PSL008", "PSL008"]
 
 

@@ -15,11 +15,11 @@ import sampling
 from patience import WITHIN_S
 from podscaler.controller import handover
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
-from podscaler.controller.migrating import Migrator, Terms
+from podscaler.controller.migrating import MigrationTerms, Migrator
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import http_transport, locate
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport, TransportError
 
 HPAS = "horizontalpodautoscalers.autoscaling"
 PAS = "podautoscalers.podscaler.dev"
@@ -53,7 +53,7 @@ class Cut(Transport):
     def server(self) -> str:
         return self._transport.server
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         self._left -= 1
         is_last = self._left == 0
         if is_last and not self._is_sent:
@@ -63,7 +63,7 @@ class Cut(Transport):
             raise TransportError(request, server=self.server, cause="cut")
         return answer
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         return self._transport.stream(request)
 
     async def close(self) -> None:
@@ -94,7 +94,7 @@ class World(ApiServerWorld):
     ) -> None:
         """Migrate `web`, with nobody's word waited for unless told otherwise."""
         target = POD_AUTOSCALER if source is HPA else HPA
-        how = Terms(source, target, **({"ready_timeout_s": 0.0} | terms))
+        how = MigrationTerms(source, target, **({"ready_timeout_s": 0.0} | terms))
         async with self.client(cut, is_sent=is_sent) as client:
             migrator = Migrator(client, CLOCK, how, self.lines.append)
             await migrator.migrate("default", "web")
@@ -296,6 +296,6 @@ async def test_all_of_a_namespace(world: World) -> None:
     """The names are listed in order."""
     await world.opened.registry.create(HPAS, named("api", spec=SPEC) | {"apiVersion": "autoscaling/v2"})
     async with world.client() as client:
-        migrator = Migrator(client, CLOCK, Terms(HPA, POD_AUTOSCALER), world.lines.append)
+        migrator = Migrator(client, CLOCK, MigrationTerms(HPA, POD_AUTOSCALER), world.lines.append)
         assert await migrator.names("default") == [("default", "api"), ("default", "web")]
         assert await migrator.names("") == [("default", "api"), ("default", "web")]

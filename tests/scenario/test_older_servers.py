@@ -7,7 +7,7 @@ import msgspec
 
 from podscaler.controller.loop import Controller
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
 from podscaler.testing.cluster import FakeCluster
 
@@ -23,7 +23,7 @@ class OldServer(FakeCluster):
         super().__init__()
         self.unknown: set[str] = set()
 
-    def _write_status(self, request: Request) -> Answer:
+    def _write_status(self, request: Request) -> Response:
         sent = msgspec.json.decode(request.body or b"{}")
         status: dict[str, Any] = sent["status"]
         conditions = status.get("conditions") or []

@@ -10,7 +10,7 @@ from scenario_examples import BLOG, CPU, DESIGN_V1, DOCUMENTATION, DOWN, WALKTHR
 
 from podscaler.api.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.clock import NANOSECONDS
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import spec
 from podscaler.core.settings import DEFAULT
 from podscaler.testing.decisions import resource
@@ -129,7 +129,7 @@ def test_default_metric(timeline: Timeline) -> None:
 def test_documented_defaults() -> None:
     """Sync period, downscale stabilization, initial readiness delay, CPU initialization period, tolerance."""
     spans_ns = (
-        Settings().sync_period_ns,
+        ControllerSettings().sync_period_ns,
         DEFAULT.downscale_stabilization_ns,
         DEFAULT.initial_readiness_delay_ns,
         DEFAULT.cpu_initialization_period_ns,

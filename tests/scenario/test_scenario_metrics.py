@@ -14,7 +14,7 @@ from scenario_examples import (
     examples,
 )
 
-from podscaler.core.decision import Event
+from podscaler.core.decision import AutoscalerEvent
 from podscaler.core.neighbours import SelectorStore
 from podscaler.testing.decisions import Json, container_resource, pods_metric, resource
 from podscaler.testing.scenario import Scenario
@@ -115,7 +115,7 @@ def test_two_autoscalers_do_not_fight(timeline: Timeline) -> None:
         on_queue.run(second)
     assert on_cpu.timeline + on_queue.timeline == timeline
     text = "pods by selector app=web are controlled by more than one HPA (e.g. [default/on-cpu default/on-queue])"
-    assert on_queue.last.events[0] == Event("Warning", "AmbiguousSelector", text)
+    assert on_queue.last.events[0] == AutoscalerEvent("Warning", "AmbiguousSelector", text)
     assert on_cpu.condition_changes("ScalingActive") == [
         (0, "True", "ValidMetricFound"),
         (15, "False", "AmbiguousSelector"),

@@ -12,7 +12,7 @@ from podscaler.core.settings import Settings
 from podscaler.core.trace import PerPod
 from podscaler.testing.decisions import resource
 from podscaler.testing.scenario import START, Scenario
-from podscaler.testing.scenario_meters import Look, Meter, alike, each
+from podscaler.testing.scenario_meters import Meter, ScenarioMoment, alike, each
 
 DETAILS = f"{DOCUMENTATION}: algorithm details"
 
@@ -173,7 +173,7 @@ def test_flapping_readiness(timeline: Timeline) -> None:
     assert found.timeline == timeline
 
 
-def starting(look: Look) -> Answer:
+def starting(look: ScenarioMoment) -> Answer:
     """Each pod burns 4 CPUs in its first 35 seconds; then it shares a load of 600m with the others."""
     burning = {pod.name for pod in look.target.pods if look.now - pod.started_at < 35 * NANOSECONDS}
     share = 600 // max(len(look.target.pods) - len(burning), 1)

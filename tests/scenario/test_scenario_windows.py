@@ -6,7 +6,7 @@ from scenario_builders import autoscaler, cpu, external, world
 from scenario_examples import BLOG, CPU, DOCUMENTATION, DOCUMENTATION_V1_18, DOWN, KEP_853, Timeline, examples
 
 from podscaler.testing.decisions import Json, resource, rules
-from podscaler.testing.scenario import Change
+from podscaler.testing.scenario import ConditionChange
 from podscaler.testing.scenario_meters import Amount, shared, values
 
 QUEUE = "external metric queue(nil) above target"
@@ -70,10 +70,10 @@ def test_held_back(timeline: Timeline) -> None:
     found = world(autoscaler(cpu(50)), 8, shared({0: 4000, 30: 1000}))
     assert found.run(600) == timeline
     assert found.condition_changes("AbleToScale") == [
-        Change(0, "True", "ReadyForNewScale"),
-        Change(30, "True", "ScaleDownStabilized"),
-        Change(330, "True", "SucceededRescale"),
-        Change(345, "True", "ReadyForNewScale"),
+        ConditionChange(0, "True", "ReadyForNewScale"),
+        ConditionChange(30, "True", "ScaleDownStabilized"),
+        ConditionChange(330, "True", "SucceededRescale"),
+        ConditionChange(345, "True", "ReadyForNewScale"),
     ]
 
 

@@ -5,14 +5,14 @@ import random
 import pytest
 
 from podscaler.clock import NANOSECONDS
-from podscaler.event_correlation import Correlator, Event
+from podscaler.event_correlation import Correlator, EventDraft
 
 START_NS = 1_767_225_600 * NANOSECONDS
 WEB = ("shop", "web", "u1")
 
 
-def _event(message: str = "m", at_s: float = 0, type_: str = "Warning", reason: str = "R") -> Event:
-    return Event(WEB, "web", type_, reason, message, START_NS + round(at_s * NANOSECONDS))
+def _event(message: str = "m", at_s: float = 0, type_: str = "Warning", reason: str = "R") -> EventDraft:
+    return EventDraft(WEB, "web", type_, reason, message, START_NS + round(at_s * NANOSECONDS))
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def correlator() -> Correlator:
 
 def test_a_new_event_is_named_after_its_object_and_time(correlator: Correlator) -> None:
     """The first of its kind is created under `<name>.<hex nanoseconds>` with count 1."""
-    assert correlator.correlate(_event()) == Event(
+    assert correlator.correlate(_event()) == EventDraft(
         WEB, "web", "Warning", "R", "m", START_NS, name=f"web.{START_NS:x}", first_at_ns=START_NS, count=1
     )
 
 
 def test_a_long_name_is_replaced(correlator: Correlator) -> None:
     """Where name and time make no DNS subdomain a random name is taken."""
-    event = Event(("shop", "w" * 250, "u"), "w" * 250, "Normal", "R", "m", START_NS)
+    event = EventDraft(("shop", "w" * 250, "u"), "w" * 250, "Normal", "R", "m", START_NS)
     sent = correlator.correlate(event)
     assert sent is not None
     assert (len(sent.name), int(sent.name, 16) > 0) == (32, True)
@@ -40,7 +40,7 @@ def test_repeats_are_counted_under_the_first_name(correlator: Correlator) -> Non
     """The same message again raises the count and moves the last time on."""
     correlator.correlate(_event())
     correlator.correlate(_event(at_s=5))
-    assert correlator.correlate(_event(at_s=9)) == Event(
+    assert correlator.correlate(_event(at_s=9)) == EventDraft(
         WEB,
         "web",
         "Warning",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from podscaler.api import decode_values, schema
-from podscaler.api.decode_run import Place, Run
+from podscaler.api.decode_run import FieldLocation, Run
 from podscaler.api.decode_values import ABSENT, OWN_FORMS, ZERO_VALUES, Decode
 from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.schema import Field, Message
@@ -40,7 +40,7 @@ class _FieldPlan:
         decode: for every other value that is not null.
     """
 
-    place: Place
+    place: FieldLocation
     order: int
     quick_type: type | None
     keeps_zero: bool
@@ -118,22 +118,22 @@ def _struct(message: Message) -> _Struct:
     return found
 
 
-def _placed_fields(message: Message) -> Iterator[tuple[Field, Place]]:
+def _placed_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:
     for field in _TYPE_META if message.type_meta else ():
-        yield field, Place(message.short_name, ("TypeMeta", field.name))
+        yield field, FieldLocation(message.short_name, ("TypeMeta", field.name))
     yield from _own_fields(message, message.short_name, ())
 
 
-def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterator[tuple[Field, Place]]:
+def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterator[tuple[Field, FieldLocation]]:
     for field in message.fields:
         if field.inline:
             inlined = schema.get_message(field.type)
             yield from _own_fields(inlined, struct, (*path, inlined.short_name))
         else:
-            yield field, Place(struct, (*path, field.name))
+            yield field, FieldLocation(struct, (*path, field.name))
 
 
-def _plan(field: Field, place: Place, order: int) -> _FieldPlan:
+def _plan(field: Field, place: FieldLocation, order: int) -> _FieldPlan:
     is_plain = not field.repeated and not field.map
     return _FieldPlan(
         place=place,

@@ -20,14 +20,14 @@ MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldLocation:
     """A field as errors name it: the Go struct that holds it, and its path from there (several names if inlined)."""
 
     struct: str
     path: tuple[str, ...]
 
 
-Step = Place | int | str | None
+Step = FieldLocation | int | str | None
 """On the way to a value: a field, the index in a list, the key in a map."""
 
 
@@ -56,7 +56,7 @@ class Run:
 
     def described(self, beginning: str, go_type: str) -> str:
         """`<beginning> into Go struct field PodSpec.spec.nodeName of type string`."""
-        places = [step for step in self.steps if isinstance(step, Place)]
+        places = [step for step in self.steps if isinstance(step, FieldLocation)]
         if not places:
             return f"{beginning} into Go value of type {go_type}"
         path = ".".join(name for place in places for name in place.path)
@@ -80,7 +80,7 @@ class Run:
             if isinstance(step, int):
                 path += f"[{step}]"
             elif step is not None:
-                name = step.path[-1] if isinstance(step, Place) else step
+                name = step.path[-1] if isinstance(step, FieldLocation) else step
                 path += f".{name}" if path else name
         return f"{path}.{key}" if path else key
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from podscaler.api import openapi_paths, openapi_schemas, schema
 from podscaler.api.custom import openapi as custom_openapi
-from podscaler.api.openapi_paths import Target
+from podscaler.api.openapi_paths import OperationSubject
 from podscaler.api.resources import Resource, Version
 
 Json = dict[str, Any]
@@ -88,7 +88,9 @@ def of_values(group: str, version: str, paths: Json, list_kind: str) -> Json:
     message = schema.find_kind(f"{group}/{version}", list_kind)
     if message is None:
         raise KeyError(list_kind)
-    target = Target(root, names[1], names[0], "", list_kind, message, _gvk(group, version, list_kind), namespaced=True)
+    target = OperationSubject(
+        root, names[1], names[0], "", list_kind, message, _gvk(group, version, list_kind), namespaced=True
+    )
     found = openapi_paths.discovery(root, *names) | openapi_paths.values(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
     return _document(dict(sorted(found.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
@@ -114,7 +116,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
 class _Offer:
     """What is served of one resource: its paths, the messages that they name, and schemas that are no messages'."""
 
-    target: Target
+    target: OperationSubject
     paths: Json
     messages: list[str]
     schemas: Mapping[str, Json] = field(default_factory=dict)
@@ -132,7 +134,7 @@ def _offers(group: str, version: str, resources: Iterable[Resource], reviews: It
             yield _Offer(target, openapi_paths.create_only(target), [target.message])
 
 
-def _offer(resource: Resource, target: Target) -> _Offer:
+def _offer(resource: Resource, target: OperationSubject) -> _Offer:
     paths = _paths(resource, target)
     messages = [target.message, target.list_message, openapi_paths.WATCH_EVENT]
     for part in _parts(resource, target):
@@ -141,7 +143,7 @@ def _offer(resource: Resource, target: Target) -> _Offer:
     return _Offer(target, paths, messages)
 
 
-def _paths(resource: Resource, target: Target) -> Json:
+def _paths(resource: Resource, target: OperationSubject) -> Json:
     readonly = not resource.stored
     paths = openapi_paths.collection(target, readonly=readonly)
     paths |= openapi_paths.item(target, readonly=readonly, answers_with_object=resource.key in _DELETED_WITH_OBJECT)
@@ -150,7 +152,7 @@ def _paths(resource: Resource, target: Target) -> Json:
     return paths if readonly else paths | openapi_paths.watches(target)
 
 
-def _parts(resource: Resource, target: Target) -> Iterator[_Offer]:
+def _parts(resource: Resource, target: OperationSubject) -> Iterator[_Offer]:
     """The subresources."""
     if resource.has_status:
         yield _Offer(target, openapi_paths.part(target, target, "status", "Status"), [])
@@ -167,8 +169,8 @@ def _parts(resource: Resource, target: Target) -> Iterator[_Offer]:
         yield _Offer(target, openapi_paths.action(target, target, "finalize", "Finalize", method="put"), [])
 
 
-def _target(resource: Resource, version: Version) -> Target:
-    return Target(
+def _target(resource: Resource, version: Version) -> OperationSubject:
+    return OperationSubject(
         root=f"/{_root(resource.group, version.version)}",
         tag=_tag(resource.group, version.version),
         id=_id(resource.group, version.version),
@@ -185,8 +187,8 @@ def _custom_message(resource: Resource, version: Version) -> str:
     return custom_openapi.message(resource.group, version.version, resource.kind)
 
 
-def _review_target(review: CreateOnly) -> Target:
-    return Target(
+def _review_target(review: CreateOnly) -> OperationSubject:
+    return OperationSubject(
         root=f"/{_root(review.group, review.version)}",
         tag=_tag(review.group, review.version),
         id=_id(review.group, review.version),
@@ -198,12 +200,12 @@ def _review_target(review: CreateOnly) -> Target:
     )
 
 
-def _other(owner: Target, message: str, gvk: Json) -> Target:
+def _other(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
     """The content of a subresource that is of another kind than its owner."""
     return replace(owner, kind=gvk["kind"], message=message, gvk=gvk)
 
 
-def _kinds(target: Target) -> dict[str, list[Json]]:
+def _kinds(target: OperationSubject) -> dict[str, list[Json]]:
     of_list = target.gvk | {"kind": f"{target.kind}List"}
     return {target.message: [target.gvk], target.list_message: [of_list]}
 

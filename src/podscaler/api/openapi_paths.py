@@ -40,7 +40,7 @@ WATCH_EVENT = "meta/v1.WatchEvent"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OperationSubject:
     """What operations are about.
 
     Attributes:
@@ -100,7 +100,7 @@ def discovery(root: str, id: str, tag: str) -> Json:
     }
 
 
-def collection(target: Target, *, readonly: bool = False) -> Json:
+def collection(target: OperationSubject, *, readonly: bool = False) -> Json:
     """The paths of a resource's collections, that over all namespaces included."""
     name = f"{target.id}{target.scope}{target.kind}"
     path: Json = {"get": _list(target, f"list{name}", openapi_parameters.LIST)}
@@ -117,7 +117,7 @@ def collection(target: Target, *, readonly: bool = False) -> Json:
     return {f"{target.root}/{target.plural}": everywhere, target.collection: path}
 
 
-def item(target: Target, *, readonly: bool = False, answers_with_object: bool = False) -> Json:
+def item(target: OperationSubject, *, readonly: bool = False, answers_with_object: bool = False) -> Json:
     """The path of one object. `answers_with_object`: what a delete answers with."""
     name = f"{target.id}{target.scope}{target.kind}"
     path: Json = {"get": _read(target, f"read{name}", f"read the specified {target.kind}")}
@@ -129,7 +129,7 @@ def item(target: Target, *, readonly: bool = False, answers_with_object: bool = 
     return {target.object: path}
 
 
-def part(target: Target, owner: Target, subresource: str, title: str) -> Json:
+def part(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
     """The path of a subresource that is read, replaced and patched: `target` is what it holds, `owner` whose it is."""
     name = f"{owner.id}{owner.scope}{owner.kind}{title}"
     what = f"{subresource} of the specified {owner.kind}"
@@ -142,7 +142,9 @@ def part(target: Target, owner: Target, subresource: str, title: str) -> Json:
     return {f"{owner.object}/{subresource}": path}
 
 
-def action(target: Target, owner: Target, subresource: str, title: str, *, method: str = "post") -> Json:
+def action(
+    target: OperationSubject, owner: OperationSubject, subresource: str, title: str, *, method: str = "post"
+) -> Json:
     """The path of a subresource that is only written to: `pods/binding`, `namespaces/finalize`."""
     verb = {"post": "create", "put": "replace"}[method]
     name = f"{verb}{owner.id}{owner.scope}{owner.kind}{title}"
@@ -152,7 +154,7 @@ def action(target: Target, owner: Target, subresource: str, title: str, *, metho
     return {f"{owner.object}/{subresource}": {method: operation, "parameters": parameters}}
 
 
-def log(owner: Target) -> Json:
+def log(owner: OperationSubject) -> Json:
     """The path of a pod's log."""
     text = {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}
     operation = {
@@ -167,7 +169,7 @@ def log(owner: Target) -> Json:
     return {f"{owner.object}/log": {"get": operation, "parameters": _path_parameters(owner, "name", "namespace")}}
 
 
-def connections(owner: Target) -> Json:
+def connections(owner: OperationSubject) -> Json:
     """The paths of a pod's sessions, which leave HTTP for another protocol."""
     parts = {
         "attach": ("Attach", openapi_parameters.ATTACH),
@@ -180,7 +182,7 @@ def connections(owner: Target) -> Json:
     }
 
 
-def _connection(owner: Target, subresource: str, kind: str, query: tuple[str, ...]) -> Json:
+def _connection(owner: OperationSubject, subresource: str, kind: str, query: tuple[str, ...]) -> Json:
     options = replace(owner, gvk=owner.gvk | {"kind": kind})
     stream = {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}
     operations = {}
@@ -192,12 +194,12 @@ def _connection(owner: Target, subresource: str, kind: str, query: tuple[str, ..
     return {**operations, "parameters": sorted(parameters, key=lambda each: str(each["name"]))}
 
 
-def values(target: Target, paths: Mapping[str, tuple[str, str]]) -> Json:
+def values(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
     """The paths of values that are asked for and stored nowhere: `paths` has name and description of each operation."""
     return {f"{target.root}/{path}": _values(target, path, *named) for path, named in paths.items()}
 
 
-def _values(target: Target, path: str, title: str, description: str) -> Json:
+def _values(target: OperationSubject, path: str, title: str, description: str) -> Json:
     operation = _operation(target, "list", f"list{target.id}{title}", description)
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     return {
@@ -206,7 +208,7 @@ def _values(target: Target, path: str, title: str, description: str) -> Json:
     }
 
 
-def create_only(target: Target) -> Json:
+def create_only(target: OperationSubject) -> Json:
     """The path of a kind that is answered and never stored: reviews."""
     name = f"create{target.id}{target.scope}{target.kind}"
     operation = _write(target, "post", name, f"create a {target.kind}", ("200", "201", "202"))
@@ -218,7 +220,7 @@ def create_only(target: Target) -> Json:
     }
 
 
-def watches(target: Target) -> Json:
+def watches(target: OperationSubject) -> Json:
     """The old watch paths."""
     listed, single = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
     outdated = "; outdated: use `watch` with the list"
@@ -238,18 +240,18 @@ def watches(target: Target) -> Json:
     return paths
 
 
-def _watch(target: Target, operation_id: str, kind_of_action: str, description: str) -> Json:
+def _watch(target: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
     responses = _responses(WATCH_EVENT, ("200",), WATCH_TYPES)
     operation = _operation(target, kind_of_action, operation_id, description)
     return {"get": operation | {"responses": responses}}
 
 
-def _watch_parameters(target: Target, *names: str) -> list[Json]:
+def _watch_parameters(target: OperationSubject, *names: str) -> list[Json]:
     query = openapi_parameters.query((*openapi_parameters.LIST, "pretty"))
     return sorted(_path_parameters(target, *names) + query, key=lambda parameter: str(parameter["name"]))
 
 
-def _operation(target: Target, kind_of_action: str, operation_id: str, description: str) -> Json:
+def _operation(target: OperationSubject, kind_of_action: str, operation_id: str, description: str) -> Json:
     return {
         "tags": [target.tag],
         "description": description,
@@ -259,20 +261,24 @@ def _operation(target: Target, kind_of_action: str, operation_id: str, descripti
     }
 
 
-def _list(target: Target, operation_id: str, parameters: tuple[str, ...]) -> Json:
+def _list(target: OperationSubject, operation_id: str, parameters: tuple[str, ...]) -> Json:
     operation = _operation(target, "list", operation_id, f"list or watch objects of kind {target.kind}")
     if parameters:
         operation["parameters"] = openapi_parameters.query(parameters)
     return operation | {"responses": _responses(target.list_message, ("200",), WATCH_TYPES)}
 
 
-def _read(target: Target, operation_id: str, description: str) -> Json:
+def _read(target: OperationSubject, operation_id: str, description: str) -> Json:
     operation = _operation(target, "get", operation_id, description)
     return operation | {"responses": _responses(target.message, ("200",))}
 
 
 def _write(
-    target: Target, kind_of_action: str, operation_id: str, description: str, codes: tuple[str, ...] = ("200", "201")
+    target: OperationSubject,
+    kind_of_action: str,
+    operation_id: str,
+    description: str,
+    codes: tuple[str, ...] = ("200", "201"),
 ) -> Json:
     return _operation(target, kind_of_action, operation_id, description) | {
         "parameters": openapi_parameters.query(openapi_parameters.WRITE),
@@ -281,7 +287,7 @@ def _write(
     }
 
 
-def _patch(target: Target, operation_id: str, description: str) -> Json:
+def _patch(target: OperationSubject, operation_id: str, description: str) -> Json:
     return _operation(target, "patch", operation_id, description) | {
         "parameters": openapi_parameters.query((*openapi_parameters.WRITE, "force")),
         "requestBody": _body(PATCH, target.patch_types, is_required=True),
@@ -289,7 +295,7 @@ def _patch(target: Target, operation_id: str, description: str) -> Json:
     }
 
 
-def _delete(target: Target, operation_id: str, answer: str) -> Json:
+def _delete(target: OperationSubject, operation_id: str, answer: str) -> Json:
     return _operation(target, "delete", operation_id, f"delete a {target.kind}") | {
         "parameters": openapi_parameters.query(openapi_parameters.DELETE),
         "requestBody": _body(DELETE_OPTIONS, ("*/*",)),
@@ -297,7 +303,7 @@ def _delete(target: Target, operation_id: str, answer: str) -> Json:
     }
 
 
-def _delete_collection(target: Target) -> Json:
+def _delete_collection(target: OperationSubject) -> Json:
     operation_id = f"delete{target.id}Collection{target.scope}{target.kind}"
     return _operation(target, "deletecollection", operation_id, f"delete collection of {target.kind}") | {
         "parameters": openapi_parameters.query(openapi_parameters.DELETE_COLLECTION),
@@ -326,7 +332,7 @@ def _content(message: str, media_types: tuple[str, ...]) -> Json:
     return {media_type: {"schema": openapi_schemas.reference(message)} for media_type in media_types}
 
 
-def _path_parameters(target: Target, *names: str) -> list[Json]:
+def _path_parameters(target: OperationSubject, *names: str) -> list[Json]:
     described = {
         "name": f"name of the {target.kind}",
         "namespace": "the namespace of the objects",

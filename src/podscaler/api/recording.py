@@ -27,7 +27,7 @@ class RecordingError(UsageError):
     """A line of a recording cannot be used; str() says why, the caller adds the file and the line's number."""
 
 
-class Header(Wire, frozen=True):
+class RecordingHeader(Wire, frozen=True):
     """The first line.
 
     Attributes:
@@ -41,14 +41,14 @@ class Header(Wire, frozen=True):
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Recommendation(Wire, frozen=True):
+class RecordedRecommendation(Wire, frozen=True):
     """What an earlier sync wanted, and when."""
 
     replicas: int
     time: str
 
 
-class ScaleEvent(Wire, frozen=True):
+class RecordedScaleEvent(Wire, frozen=True):
     """A change that an earlier sync made, and when; `outdated` where all policies have forgotten it."""
 
     change: int
@@ -56,15 +56,15 @@ class ScaleEvent(Wire, frozen=True):
     outdated: bool = False
 
 
-class History(Wire, frozen=True):
+class RecordedHistory(Wire, frozen=True):
     """What is remembered of an autoscaler, in the order of the slots."""
 
-    recommendations: tuple[Recommendation, ...] = ()
-    scale_ups: tuple[ScaleEvent, ...] = ()
-    scale_downs: tuple[ScaleEvent, ...] = ()
+    recommendations: tuple[RecordedRecommendation, ...] = ()
+    scale_ups: tuple[RecordedScaleEvent, ...] = ()
+    scale_downs: tuple[RecordedScaleEvent, ...] = ()
 
 
-class Autoscaler(Wire, frozen=True):
+class RecordedAutoscaler(Wire, frozen=True):
     """An autoscaler with its spec as raw JSON."""
 
     metadata: ObjectMeta
@@ -74,7 +74,7 @@ class Autoscaler(Wire, frozen=True):
     status: autoscaling.HorizontalPodAutoscalerStatus = autoscaling.HorizontalPodAutoscalerStatus()
 
 
-class Line(Wire, frozen=True):
+class RecordingLine(Wire, frozen=True):
     """A sync, or the end of an autoscaler.
 
     Attributes:
@@ -93,7 +93,7 @@ class Line(Wire, frozen=True):
     """
 
     time: str
-    hpa: Autoscaler | None = None
+    hpa: RecordedAutoscaler | None = None
     scale: autoscaling.Scale | Status | None = None
     scale_update: tuple[autoscaling.Scale | Status | None, ...] | None = None
     scaled_at: str = ""
@@ -101,13 +101,13 @@ class Line(Wire, frozen=True):
     pods: tuple[msgspec.Raw, ...] | None = None
     metrics: tuple[Answer | None, ...] | None = None
     neighbours: tuple[str, ...] | None = None
-    history: History | None = None
+    history: RecordedHistory | None = None
     gone: bool = False
     deleted: str = ""
 
 
 class SyncLine(Wire, frozen=True):
-    """A sync to be written: as `Line`, with the whole autoscaler; pods are texts of trimmed objects."""
+    """A sync to be written: as `RecordingLine`, with the whole autoscaler; pods are texts of trimmed objects."""
 
     time: str
     hpa: autoscaling.HorizontalPodAutoscaler
@@ -118,17 +118,17 @@ class SyncLine(Wire, frozen=True):
     pods: tuple[msgspec.Raw, ...] = ()
     metrics: tuple[Answer | None, ...] = ()
     neighbours: tuple[str, ...] | None = None
-    history: History | None = None
+    history: RecordedHistory | None = None
     gone: bool = False
 
 
-_HEADER = msgspec.json.Decoder(Header)
-_LINE = msgspec.json.Decoder(Line)
+_HEADER = msgspec.json.Decoder(RecordingHeader)
+_LINE = msgspec.json.Decoder(RecordingLine)
 _ENCODER = msgspec.json.Encoder()
 _TOO_DEEP = "the line is nested too deeply"
 
 
-def read_header(text: bytes) -> Header:
+def read_header(text: bytes) -> RecordingHeader:
     """The header in a recording's first line. Raises RecordingError."""
     try:
         header = _HEADER.decode(text)
@@ -141,7 +141,7 @@ def read_header(text: bytes) -> Header:
     return header
 
 
-def read_line(text: bytes) -> Line:
+def read_line(text: bytes) -> RecordingLine:
     """Any other line. Raises RecordingError."""
     try:
         line = _LINE.decode(text)
@@ -156,7 +156,7 @@ def read_line(text: bytes) -> Line:
 
 def header_line(kubernetes: str, flags: Mapping[str, Any]) -> bytes:
     """A header, with its newline."""
-    return _ENCODER.encode(Header(VERSION, kubernetes, dict(flags))) + b"\n"
+    return _ENCODER.encode(RecordingHeader(VERSION, kubernetes, dict(flags))) + b"\n"
 
 
 def sync_line(line: SyncLine) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from podscaler.api.decoding import Decoded
 from podscaler.api.field import FieldError
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
 """One API object (or a part of one) as JSON-ready data."""
@@ -70,7 +70,7 @@ class Version:
     deprecation: str = ""
     decode: Callable[[Any], Decoded] | None = None
     openapi: Callable[[], Mapping[str, Object]] | None = None
-    fields_type: Type | None = None
+    fields_type: FieldType | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from podscaler.errors import StatusError
 from podscaler.kube import watch_events
 from podscaler.kube.cache import Cached
 from podscaler.kube.client import Client, Query
-from podscaler.kube.watch import PAGE_OBJECTS, Source
+from podscaler.kube.watch import PAGE_OBJECTS, WatchSource
 
 T = TypeVar("T", bound=Cached)
 
 
-async def read(client: Client, source: Source[T]) -> list[T]:
+async def read(client: Client, source: WatchSource[T]) -> list[T]:
     """The objects of a source, page by page. Raises StatusError."""
     try:
         return [

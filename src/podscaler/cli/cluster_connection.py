@@ -48,7 +48,7 @@ OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionOptions:
     """What the flags say; `per_second` 0 means without limit."""
 
     config: Config
@@ -76,8 +76,8 @@ def connection_options(command: F) -> F:
 
 def parse_connection(
     *, kubeconfig: str | None, context: str | None, kube_api_qps: float = 0.0, kube_api_burst: int = 30
-) -> Connection:
+) -> ConnectionOptions:
     """What the flags mean; reads the kubeconfig. Raises UsageError."""
     if kube_api_qps > 0 and kube_api_burst < 1:
         raise UsageError(f"--kube-api-burst must be greater than 0, but got {kube_api_burst}")
-    return Connection(locate.find_config(kubeconfig, context), kube_api_qps, kube_api_burst)
+    return ConnectionOptions(locate.find_config(kubeconfig, context), kube_api_qps, kube_api_burst)

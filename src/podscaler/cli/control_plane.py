@@ -23,7 +23,7 @@ from podscaler.clock import Clock
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import Recording
 from podscaler.controller.serving import Endpoints
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controlplane import limit_ranges, pod_classes
 from podscaler.controlplane.access import (
     account_admission,
@@ -54,7 +54,7 @@ from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.runtime import addresses
 from podscaler.controlplane.runtime.node_agent import NodeAgent
 from podscaler.controlplane.runtime.settings import RuntimeSettings
-from podscaler.controlplane.server.app import NOBODY, ApiServer, Neighbours
+from podscaler.controlplane.server.app import NOBODY, ApiServer, ServerParts
 from podscaler.controlplane.services.cluster_ips import ClusterIPs
 from podscaler.controlplane.store import open_store
 from podscaler.errors import StatusError, UsageError
@@ -92,7 +92,7 @@ class UpSettings:
     port: int
     kubeconfig: Path
     metric_resolution_s: float
-    autoscaler: Settings | None
+    autoscaler: ControllerSettings | None
     record: RecordFile | None = None
     autoscaler_serving: Serving | None = None
     serve_removed_apis: bool = False
@@ -263,7 +263,7 @@ class ControlPlane:
         return Machine(node, registry, kinds, self._clock, names=names, metric_resolution_s=resolution_s)
 
     def _make_server(
-        self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: Neighbours
+        self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: ServerParts
     ) -> ApiServer:
         return ApiServer(
             objects,
@@ -274,7 +274,7 @@ class ControlPlane:
             neighbours=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
         )
 
-    async def _autoscaler(self, settings: Settings, kept: Recording) -> Callable[[], Awaitable[None]]:
+    async def _autoscaler(self, settings: ControllerSettings, kept: Recording) -> Callable[[], Awaitable[None]]:
         own = OwnAutoscaler(settings, self._clock, kept)
         shown = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
         await self._exit.enter_async_context(shown)

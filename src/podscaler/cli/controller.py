@@ -16,8 +16,8 @@ import click
 
 from podscaler.cli import election, endpoints, log_output, recording, standing_in, tracing
 from podscaler.cli import settings as flags
-from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
-from podscaler.cli.election import Alone, Elected, Working
+from podscaler.cli.cluster_connection import ConnectionOptions, connection_options, parse_connection
+from podscaler.cli.election import Elected, NoElection, Working
 from podscaler.cli.endpoints import Serving
 from podscaler.clock import SystemClock
 from podscaler.controller import garbage, installation, permissions, reaching, request_metrics
@@ -27,7 +27,7 @@ from podscaler.controller.loop import Controller
 from podscaler.controller.permissions import Permission
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.serving import Endpoints
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.errors import PodscalerError
 from podscaler.kube.config import Config
 
@@ -76,8 +76,8 @@ def loop_factory() -> Any:
 
 
 async def run(
-    connection: Connection,
-    settings: Settings,
+    connection: ConnectionOptions,
+    settings: ControllerSettings,
     serving: Serving | None,
     file: RecordFile | None = None,
     *,
@@ -100,7 +100,7 @@ async def run(
         request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.look_on(client, controller)
-        work: Working = Alone(controller, client)
+        work: Working = NoElection(controller, client)
         if elected is not None and not settings.dry_run:
             leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
             stack.push_async_callback(leases.close)

@@ -15,7 +15,7 @@ from podscaler.api import conversion, decoding, json_text, yaml_output
 from podscaler.api.conversion import KIND, VERSIONS
 from podscaler.api.json_text import DecodeError
 from podscaler.cli import field_order, manifests
-from podscaler.cli.manifests import Document, Format
+from podscaler.cli.manifests import Format, ManifestDocument
 from podscaler.errors import UsageError
 
 STANDARD = "-"
@@ -70,11 +70,11 @@ def _read(file: str) -> tuple[str, bytes]:
         raise UsageError(f"cannot read {file}: {error.strerror}") from None
 
 
-def _reporter(name: str, document: Document) -> Report:
+def _reporter(name: str, document: ManifestDocument) -> Report:
     return lambda text: click.echo(f"{name}: document {document.number}: {text}", err=True)
 
 
-def _written(document: Document, version: str, report: Report) -> tuple[Document, Any]:
+def _written(document: ManifestDocument, version: str, report: Report) -> tuple[ManifestDocument, Any]:
     """A document with its new value; the value is None where the document stays as it is."""
     try:
         if document.repeated and _is_autoscaler(document.value):
@@ -153,7 +153,7 @@ def _of_item(index: int, item: Any, version: str, report: Report) -> Any:
         raise UsageError(f"items[{index}]: {error}") from None
 
 
-def _joined(written: list[tuple[Document, Any]], given: Format, wanted: Format) -> bytes:
+def _joined(written: list[tuple[ManifestDocument, Any]], given: Format, wanted: Format) -> bytes:
     """The file as it is written: untouched documents are the bytes that they were, unless the format changes."""
     if given == wanted:
         return b"".join(document.text if new is None else _text(document, new, wanted) for document, new in written)
@@ -162,7 +162,7 @@ def _joined(written: list[tuple[Document, Any]], given: Format, wanted: Format) 
     return (b"---\n" if wanted == "yaml" else b"").join(texts)
 
 
-def _text(document: Document, new: Any, wanted: Format) -> bytes:
+def _text(document: ManifestDocument, new: Any, wanted: Format) -> bytes:
     encoded = _encoded(json_text.plain(new), wanted)
     if wanted == "yaml":
         return document.head + encoded + document.tail

@@ -17,7 +17,7 @@ import click
 
 from podscaler.cli import demo_scene, demo_story, ending_signals
 from podscaler.cli.demo_scene import LoadShape
-from podscaler.cli.demo_stage import Stage
+from podscaler.cli.demo_stage import DemoStage
 from podscaler.cli.demo_story import Story
 from podscaler.cli.load import LoadGenerator
 from podscaler.clock import SystemClock
@@ -68,7 +68,7 @@ async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
 async def _play(shape: LoadShape, *, quiet: bool) -> tuple[Story, LoadGenerator]:
     with tempfile.TemporaryDirectory(prefix="podscaler-demo-") as folder:
         async with _control_plane(Path(folder, "data"), quiet=quiet) as client:
-            stage = Stage(client)
+            stage = DemoStage(client)
             await stage.set_up()
             _say(f"created Deployment, Service and HorizontalPodAutoscaler {demo_scene.NAME}", quiet=quiet)
             generator = LoadGenerator(await _wait_for_url(stage))
@@ -107,7 +107,7 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
         await process.wait()
 
 
-async def _wait_for_url(stage: Stage) -> str:
+async def _wait_for_url(stage: DemoStage) -> str:
     deadline_s = time.monotonic() + START_LIMIT_S
     while not (url := await stage.url()):
         if time.monotonic() > deadline_s:
@@ -116,7 +116,7 @@ async def _wait_for_url(stage: Stage) -> str:
     return url
 
 
-async def _watch(stage: Stage, generator: LoadGenerator, shape: LoadShape, *, quiet: bool) -> Story:
+async def _watch(stage: DemoStage, generator: LoadGenerator, shape: LoadShape, *, quiet: bool) -> Story:
     story = Story()
     started_s = time.monotonic()
     next_line_s = 0.0

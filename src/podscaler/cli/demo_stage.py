@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from podscaler.cli import demo_scene
-from podscaler.cli.demo_story import Rescale, View
+from podscaler.cli.demo_story import DemoRescale, DemoView
 from podscaler.kube.client import Client
 
 NAME, NAMESPACE = demo_scene.NAME, demo_scene.NAMESPACE
@@ -22,7 +22,7 @@ EARLIER = "(no reason given: the metric is on target now, but an earlier, higher
 """What upstream's empty reason means: it is worded before stabilization has its say."""
 
 
-class Stage:
+class DemoStage:
     """The demo's objects on one API server.
 
     Args:
@@ -51,11 +51,11 @@ class Stage:
         address = (await self._get(SERVICE))["spec"]["clusterIP"]
         return f"http://{address}:{demo_scene.PORT}/"
 
-    async def view(self, *, at_s: float, rate: float) -> View:
+    async def view(self, *, at_s: float, rate: float) -> DemoView:
         """What there is to see now. Raises StatusError."""
         deployment = await self._get(DEPLOYMENT)
         status = (await self._get(AUTOSCALER))["status"]
-        return View(
+        return DemoView(
             at_s=at_s,
             rate=rate,
             utilization_pct=_utilization_pct(status),
@@ -64,7 +64,7 @@ class Stage:
             holding=_holding(status, deployment["spec"]["replicas"]),
         )
 
-    async def new_rescales(self, *, at_s: float) -> list[Rescale]:
+    async def new_rescales(self, *, at_s: float) -> list[DemoRescale]:
         """Changes that the autoscaler has reported since the last call. Raises StatusError."""
         found = []
         events = (await self._get(EVENTS))["items"]
@@ -73,7 +73,7 @@ class Stage:
             if event.get("reason") == "SuccessfulRescale" and identity not in self._told:
                 self._told.add(identity)
                 size, _, reason = event["message"].removeprefix("New size: ").partition("; reason: ")
-                found.append(Rescale(at_s, int(size), reason or EARLIER))
+                found.append(DemoRescale(at_s, int(size), reason or EARLIER))
         return found
 
     async def _get(self, path: str) -> Any:

@@ -11,7 +11,7 @@ from podscaler.cli.load import Outcomes
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DemoView:
     """The state at one moment.
 
     Attributes:
@@ -32,7 +32,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescale:
+class DemoRescale:
     """One change of the number of pods: its event's message, and when the demo saw it."""
 
     at_s: float
@@ -44,8 +44,8 @@ class Rescale:
 class Story:
     """Views and changes in the order of time."""
 
-    views: list[View] = field(default_factory=list)
-    rescales: list[Rescale] = field(default_factory=list)
+    views: list[DemoView] = field(default_factory=list)
+    rescales: list[DemoRescale] = field(default_factory=list)
 
     @property
     def scaled_up(self) -> bool:
@@ -71,14 +71,14 @@ class Story:
             before = rescale.replicas
 
 
-def line(view: View) -> str:
+def line(view: DemoView) -> str:
     """One view as a line of text."""
     used = "  -  " if view.utilization_pct is None else f"{view.utilization_pct:4d}%"
     bar = "#" * view.ready + "." * max(view.replicas - view.ready, 0)
     return f"{view.at_s:4.0f} s   load {view.rate:4.1f}/s   cpu {used}   pods {view.replicas:2d}  {bar}"
 
 
-def rescale_line(rescale: Rescale) -> str:
+def rescale_line(rescale: DemoRescale) -> str:
     """One change as a line of text."""
     return f"{rescale.at_s:4.0f} s   => {rescale.replicas} pods: {rescale.reason}"
 

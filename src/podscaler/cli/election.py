@@ -152,7 +152,7 @@ class Working(Protocol):
         ...
 
 
-class Alone:
+class NoElection:
     """A controller that takes no lease.
 
     Args:

@@ -17,9 +17,9 @@ from click.core import ParameterSource
 from podscaler.cli import explain_recording, explain_request, lease_options
 from podscaler.cli import replay as recordings
 from podscaler.cli import settings as flags
-from podscaler.cli.explain_request import Answer, Request
+from podscaler.cli.explain_request import ExplainRequest, ExplainResult
 from podscaler.clock import SystemClock
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import what_if
 from podscaler.core.explanation import comparison, explained
 from podscaler.errors import UsageError
@@ -93,7 +93,7 @@ def command(
     if name == STANDARD and recording is None:
         name, recording = None, STANDARD
     found = explain_request.parse_name(name, namespace)
-    request = Request(
+    request = ExplainRequest(
         name=found.name,
         namespace=found.namespace,
         kind=found.kind,
@@ -125,7 +125,7 @@ def _is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
 
 
-def _from_recording(recording: str, request: Request) -> Answer:
+def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
     origin = "standard input" if recording == STANDARD else recording
     with recordings.reading(recording) as source:
         return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
@@ -144,23 +144,23 @@ class _Cluster:
         kept_in = settings.history_namespace
         history = explain_cluster.KeptHistory(kept_in, self.clock) if kept_in else explain_cluster.NoHistory()
         leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
-        self.controller = explain_cluster.Controller(settings, history, leases, _given_flags(ctx, settings))
+        self.controller = explain_cluster.AssumedController(settings, history, leases, _given_flags(ctx, settings))
 
 
-def _given_flags(ctx: click.Context, settings: Settings) -> dict[str, Any]:
+def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
     """The values of the flags of decisions that are on the command line, as recordings have them."""
     values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
     names = [each.name for each in flags.DECISION_OPTIONS if each.name not in ("history-namespace", "autoscaler-kinds")]
     return {name: values[name] for name in names if _is_given(ctx, name)}
 
 
-def _from_cluster(request: Request, cluster: _Cluster) -> Answer:
+def _from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
     from podscaler.cli import explain_cluster
 
     return asyncio.run(explain_cluster.answer(cluster.config, request, cluster.controller, cluster.clock))
 
 
-def _of_all(request: Request, cluster: _Cluster) -> "list[Summary]":
+def _of_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
     from podscaler.cli import explain_cluster
 
     return asyncio.run(explain_cluster.all_sentences(cluster.config, request, cluster.controller, cluster.clock))
@@ -181,7 +181,7 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
     return "\n".join([*assumptions, *(each.sentence for each in summaries)] or ["there are no autoscalers"])
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: ExplainResult) -> str:
     if answer.comparison is None:
         care = answer.care.section if answer.care is not None else None
         text = "\n".join([explained.text(answer.explanation), *explained.section_lines([care] if care else [])])
@@ -193,7 +193,7 @@ def _text(answer: Answer) -> str:
     return f"{assumption}\n{text}" if assumption else text
 
 
-def _data(answer: Answer, form: str) -> str:
+def _data(answer: ExplainResult, form: str) -> str:
     """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where there is something to say."""
     value = json.loads(msgspec.json.encode(answer.explanation))
     if answer.settings is not None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from podscaler.cli import all_pages, explain_request
-from podscaler.cli.explain_request import Request
+from podscaler.cli.explain_request import ExplainRequest
 from podscaler.controller import followed_autoscalers, following, handover, other_controllers
 from podscaler.controller.autoscaler_kinds import HPA, KINDS, POD_AUTOSCALER, AutoscalerKind
 from podscaler.controller.following import Autoscaler
@@ -52,7 +52,7 @@ class Autoscalers:
     found: Mapping[AutoscalerKind, Sequence[Autoscaler]]
     writes: Mapping[str, StatusWrite] = field(default_factory=dict)
 
-    def the_one(self, request: Request, namespace: str) -> Autoscaler:
+    def the_one(self, request: ExplainRequest, namespace: str) -> Autoscaler:
         """The autoscaler that is meant. Raises UsageError."""
         kinds = KINDS if request.kind is None else (request.kind,)
         there = {"/".join(each.key): each for kind in kinds for each in self.found[kind]}

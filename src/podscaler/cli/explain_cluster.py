@@ -20,7 +20,7 @@ from podscaler.api.selectors import Selector, SelectorError
 from podscaler.cli import all_pages, explain_autoscalers, explain_request
 from podscaler.cli.explain_autoscalers import Autoscalers
 from podscaler.cli.explain_care import Care
-from podscaler.cli.explain_request import Answer, Facts, Request, SettingsOrigin
+from podscaler.cli.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
 from podscaler.clock import Clock
 from podscaler.controller import effective_settings, following, handover, history_maps, installation
 from podscaler.controller.autoscaler_kinds import AutoscalerKind
@@ -31,14 +31,14 @@ from podscaler.controller.leading.lease import Lease
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer
 from podscaler.controller.other_controllers import StatusWrite
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.core import decide, what_if
 from podscaler.core import spec as specs
 from podscaler.core.emulation import Emulation
 from podscaler.core.explanation import comparison, contradictions, explained
 from podscaler.core.explanation.explained import Explanation
-from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.source import TraceSource
 from podscaler.core.history import History, Recommendation
 from podscaler.core.model import Observation
 from podscaler.errors import StatusError, UsageError
@@ -47,7 +47,7 @@ from podscaler.kube.cache import Cache, Key
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.transport import TransportError
-from podscaler.kube.watch import Source as Followed
+from podscaler.kube.watch import WatchSource as Followed
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class KeptHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class AssumedController:
     """What is assumed of the controller: its settings, where it keeps its history, and its Leases.
 
     Attributes:
@@ -110,7 +110,7 @@ class Controller:
             controller says.
     """
 
-    settings: Settings
+    settings: ControllerSettings
     history: HistorySource
     leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Summary(NamedTuple):
     assumption: str = ""
 
 
-async def answer(config: Config, request: Request, controller: Controller, clock: Clock) -> Answer:
+async def answer(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> ExplainResult:
     """The explanation that is asked for, from the cluster of `config`.
 
     Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
@@ -139,7 +139,9 @@ async def answer(config: Config, request: Request, controller: Controller, clock
         return await Looker(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
 
 
-async def all_sentences(config: Config, request: Request, controller: Controller, clock: Clock) -> list[Summary]:
+async def all_sentences(
+    config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock
+) -> list[Summary]:
     """One sentence for each autoscaler that is asked for, in the order of namespaces and names.
 
     Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
@@ -194,7 +196,7 @@ class SettingsFinder:
     replaces that one setting.
     """
 
-    def __init__(self, client: Client, controller: Controller) -> None:
+    def __init__(self, client: Client, controller: AssumedController) -> None:
         self._client = client
         self._controller = controller
         self._asked: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
@@ -243,12 +245,12 @@ class Cluster:
     """
 
     client: Client
-    controller: Controller
+    controller: AssumedController
     clock: Clock
     around: Surroundings
 
     @classmethod
-    def of(cls, client: Client, controller: Controller, clock: Clock) -> "Cluster":
+    def of(cls, client: Client, controller: AssumedController, clock: Clock) -> "Cluster":
         """That of a client."""
         around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
         return cls(client, controller, clock, around)
@@ -326,24 +328,24 @@ class Looker:
         around = replace(cluster.around, rivals=lambda autoscaler: here.autoscalers.rivals(autoscaler, kinds))
         self._observer = Observer(around, self._memory, self._pods, self._flags)
 
-    async def answer(self, request: Request, autoscaler: Autoscaler) -> Answer:
+    async def answer(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
         """The explanation, and the comparison. Raises UsageError, StatusError."""
         await self._learn(autoscaler, self._there.followed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
         past = await self._controller.history.find(self._client, autoscaler)
-        source = Source.CLUSTER if past is not None else Source.CLUSTER_WITHOUT_HISTORY
+        source = TraceSource.CLUSTER if past is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
         now, flags = self._clock.now_ns(), self._flags
-        facts = Facts(autoscaler.wire.spec, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
+        facts = DecisionFacts(autoscaler.wire.spec, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
         care = await self._care(autoscaler, now)
         decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
         explanation = _left_alone(explained.of_decision(decision, source), care.waits)
         care = replace(care, differs=contradictions.of(decision, autoscaler.wire.status, explanation.verdict))
         if not request.question:
-            return Answer(explanation, care=care, settings=self._effective)
+            return ExplainResult(explanation, care=care, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)
         again = explained.of_decision(explain_request.decide_again(request.question, other), source)
         shown = ",".join(str(each) for each in request.question)
-        return Answer(explanation, comparison.of(explanation, again, shown), care, self._effective)
+        return ExplainResult(explanation, comparison.of(explanation, again, shown), care, self._effective)
 
     async def _care(self, autoscaler: Autoscaler, now: int) -> Care:
         """Who looks after it; Leases that may not be read tell nothing. Raises TransportError."""
@@ -363,7 +365,9 @@ class Looker:
         source = Followed(lease.path(namespace), lease.RESOURCE, lease.read, query)
         return await all_pages.read(self._client, source)
 
-    async def _with_metrics(self, request: Request, autoscaler: Autoscaler, facts: Facts) -> Facts:
+    async def _with_metrics(
+        self, request: ExplainRequest, autoscaler: Autoscaler, facts: DecisionFacts
+    ) -> DecisionFacts:
         """The facts, with metrics too where the spec as it is needs none of them."""
         if any(answer is not None for answer in facts.observation.metrics):
             return facts

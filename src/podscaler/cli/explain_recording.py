@@ -12,19 +12,19 @@ import msgspec
 from podscaler.api import autoscaling, instants, recording
 from podscaler.api.recording import RecordingError
 from podscaler.cli import explain_request
-from podscaler.cli.explain_request import Answer, Facts, Request
+from podscaler.cli.explain_request import DecisionFacts, ExplainRequest, ExplainResult
 from podscaler.core.decision import Decision
 from podscaler.core.explanation import comparison, explained, trace_reading, wording
-from podscaler.core.explanation.source import Source
-from podscaler.core.explanation.told import Told
-from podscaler.core.replay import Replay, Sync
+from podscaler.core.explanation.source import TraceSource
+from podscaler.core.explanation.told import ReportedEvent
+from podscaler.core.replay import RecordedSync, Replay
 from podscaler.errors import UsageError
 
 _SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus
 
 
-def answer(lines: Iterable[bytes], request: Request, *, origin: str) -> Answer:
+def answer(lines: Iterable[bytes], request: ExplainRequest, *, origin: str) -> ExplainResult:
     """The explanation that is asked for.
 
     Args:
@@ -82,7 +82,7 @@ def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]
     if isinstance(value.get("hpa"), str):
         raise RecordingError("the decision has no trace: `podscaler replay --trace` writes them with one")
     if "hpa" in value or "deleted" in value:
-        return _Syncs(Replay(recording.Header(recording.VERSION)), search).read
+        return _Syncs(Replay(recording.RecordingHeader(recording.VERSION)), search).read
     raise RecordingError("neither the header of a recording, nor a sync, nor a decision with a trace")
 
 
@@ -94,22 +94,22 @@ class _Search:
         origin: the file, for messages.
     """
 
-    def __init__(self, request: Request, origin: str) -> None:
+    def __init__(self, request: ExplainRequest, origin: str) -> None:
         self.request = request
         self._origin = origin
         self._first_at: dict[str, int] = {}
-        self._answers: dict[str, Callable[[], Answer]] = {}
+        self._answers: dict[str, Callable[[], ExplainResult]] = {}
 
     def wants(self, key: str, at: int) -> bool:
         """Whether a sync may be the one that is asked for."""
         self._first_at.setdefault(key, at)
         return self.request.matches(key) and (self.request.at is None or at <= self.request.at)
 
-    def keep(self, key: str, make: Callable[[], Answer]) -> None:
+    def keep(self, key: str, make: Callable[[], ExplainResult]) -> None:
         """Keep how to answer with a sync, in place of earlier ones of the same autoscaler."""
         self._answers[key] = make
 
-    def result(self) -> Answer:
+    def result(self) -> ExplainResult:
         """The answer. Raises UsageError where there is none, or more than one."""
         if len(self._answers) == 1:
             return next(iter(self._answers.values()))()
@@ -152,26 +152,30 @@ class _Syncs:
         if is_wanted:
             self._search.keep(sync.spec.key, lambda: _answer(decision, again, self._search.request))
 
-    def _again(self, sync: Sync) -> Decision | UsageError:
+    def _again(self, sync: RecordedSync) -> Decision | UsageError:
         """The other decision, now that the neighbours are what they were; a refusal counts only if it is asked for."""
         assert sync.line.hpa is not None, "a sync has an autoscaler"
         wire = _SPEC.decode(sync.line.hpa.spec)
         spec = sync.spec
-        facts = Facts(wire, spec.namespace, spec.name, sync.observation, sync.past, sync.now, self._replay.settings)
+        facts = DecisionFacts(
+            wire, spec.namespace, spec.name, sync.observation, sync.past, sync.now, self._replay.settings
+        )
         try:
             return explain_request.decide_again(self._search.request.question, facts)
         except UsageError as error:
             return error
 
 
-def _answer(decision: Decision, again: Decision | UsageError | None, request: Request) -> Answer:
+def _answer(decision: Decision, again: Decision | UsageError | None, request: ExplainRequest) -> ExplainResult:
     if isinstance(again, UsageError):
         raise again
     explanation = explained.of_decision(decision)
     if again is None:
-        return Answer(explanation)
+        return ExplainResult(explanation)
     shown = ",".join(str(each) for each in request.question)
-    return Answer(explanation, comparison.of(explanation, explained.of_decision(again, Source.WHAT_IF), shown))
+    return ExplainResult(
+        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), shown)
+    )
 
 
 class _Decided(msgspec.Struct):
@@ -180,7 +184,7 @@ class _Decided(msgspec.Struct):
     trace: dict[str, Any]
     status: _STATUS = _STATUS()
     conditions: Sequence[autoscaling.Condition] = ()
-    events: Sequence[Told] = ()
+    events: Sequence[ReportedEvent] = ()
 
 
 class _Decisions:
@@ -206,4 +210,4 @@ class _Decisions:
         conditions = decided.conditions or decided.status.conditions or ()
         if self._search.wants(trace.autoscaler, trace.now):
             explanation = explained.explain(trace, conditions=conditions, events=decided.events)
-            self._search.keep(trace.autoscaler, lambda: Answer(explanation))
+            self._search.keep(trace.autoscaler, lambda: ExplainResult(explanation))

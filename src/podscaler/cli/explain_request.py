@@ -39,7 +39,7 @@ class Name(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExplainRequest:
     """See the module.
 
     Attributes:
@@ -87,7 +87,7 @@ class SettingsOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExplainResult:
     """One explanation, the comparison that was asked for, and for an autoscaler of a cluster who looks after it.
 
     Attributes:
@@ -101,7 +101,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DecisionFacts:
     """All that a decision is made from."""
 
     wire: HorizontalPodAutoscalerSpec
@@ -113,7 +113,7 @@ class Facts:
     flags: Settings
 
 
-def decide_again(question: tuple[Assignment, ...], facts: Facts) -> Decision:
+def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Decision:
     """The decision with another spec about the same facts.
 
     Raises UsageError for assignments that cannot be used, and where the other spec needs a metric that nobody read.

@@ -15,7 +15,7 @@ from podscaler.clock import SystemClock
 from podscaler.errors import UsageError
 from podscaler.lint import linter, reading
 from podscaler.lint.items import Item
-from podscaler.lint.material import Cluster, is_autoscaler
+from podscaler.lint.material import ClusterMaterial, is_autoscaler
 
 EXAMPLE = """\b
 Examples:
@@ -69,7 +69,7 @@ def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
     return is_live
 
 
-def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], Cluster]:
+def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], ClusterMaterial]:
     """The objects of the files, then those of the cluster that the files do not replace."""
     from podscaler.cli import lint_cluster  # what talks to clusters is imported for clusters only: it takes a while
     from podscaler.kube import locate

@@ -3,7 +3,7 @@
 Called by `podscaler.cli.lint`. Collections are listed page by page, each once: autoscalers, the kinds of their targets,
 quotas, limit ranges, and PodAutoscalers and the autoscalers of other makers where the cluster has them.
 
-Invariant: what may not be read is said in `Look.notes`, and is not known to the rules; it is never taken for empty.
+Invariant: what may not be read is said in `ClusterSnapshot.notes`, and is not known to the rules; it is never taken for empty.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,8 @@ from podscaler.kube.config import Config
 from podscaler.kube.discovery import NO_KIND_MATCH, Discovery
 from podscaler.kube.transport import TransportError
 from podscaler.lint import reading
-from podscaler.lint.items import Item, Origin
-from podscaler.lint.material import AUTOSCALER, POD_AUTOSCALER, Cluster, Material
+from podscaler.lint.items import DocumentOrigin, Item
+from podscaler.lint.material import AUTOSCALER, POD_AUTOSCALER, ClusterMaterial, Material
 from podscaler.lint.rules import served
 
 Kind = tuple[str, str]
@@ -52,7 +52,7 @@ _RESOURCES = msgspec.json.Decoder(_Resources)
 
 
 @dataclass(slots=True)
-class Look:
+class ClusterSnapshot:
     """What was seen."""
 
     items: list[Item] = field(default_factory=list)
@@ -63,12 +63,12 @@ class Look:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterMaterial:
         """What the rules are told."""
-        return Cluster(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
+        return ClusterMaterial(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
 
 
-async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> Look:
+async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
     """What there is in these namespaces; in all of them where none is named.
 
     Args:
@@ -97,9 +97,9 @@ class _Looker:
         self._client = client
         self._discovery = discovery
         self._namespaces = namespaces
-        self._seen = Look()
+        self._seen = ClusterSnapshot()
 
-    async def look(self, files: Sequence[Item]) -> Look:
+    async def look(self, files: Sequence[Item]) -> ClusterSnapshot:
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
         for kind in _SURROUNDINGS:
             await self._try(kind)
@@ -139,7 +139,7 @@ class _Looker:
             path = prefix + scope + urls.path(plural)
             async for text in all_pages.raw(self._client, path, subject=plural):
                 obj = _decoded(text, _OBJECT, plural)
-                found += reading.items({**obj, "apiVersion": api_version, "kind": kind}, Origin())
+                found += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
         self._seen.items += found
         self._seen.listed.add((group, kind.lower()))
 

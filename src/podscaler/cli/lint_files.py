@@ -14,7 +14,7 @@ from typing import Any
 from podscaler.cli import manifests
 from podscaler.errors import UsageError
 from podscaler.lint import reading
-from podscaler.lint.items import Fault, Item, Origin
+from podscaler.lint.items import APIFinding, DocumentOrigin, Item
 
 STANDARD = "-"
 STANDARD_NAME = "standard input"
@@ -77,7 +77,7 @@ def _content(path: Path) -> bytes:
 def _items(file: _File, namespace: str) -> Iterator[Item]:
     kind, number, line = manifests.format_of(file.content), 1, 1
     for text in manifests.texts(file.content):
-        origin = Origin(file.name, line, text)
+        origin = DocumentOrigin(file.name, line, text)
         line += text.count(b"\n")
         try:
             document = manifests.read(number, text, kind)
@@ -90,7 +90,7 @@ def _items(file: _File, namespace: str) -> Iterator[Item]:
             yield from _of_document(document, origin, namespace)
 
 
-def _broken(origin: Origin, fault: str) -> Item:
+def _broken(origin: DocumentOrigin, fault: str) -> Item:
     """What stands for a document that cannot be parsed, near the line that the fault names.
 
     Lines are counted from below the marker, and in some faults from zero, as upstream's reader counts them.
@@ -98,7 +98,7 @@ def _broken(origin: Origin, fault: str) -> Item:
     found = _LINE.search(fault)
     within = int(found[1]) - 1 + origin.text.startswith(b"---") if found else 0
     within = min(within, origin.text.count(b"\n"))
-    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + within, text=b""), (Fault("", fault),))
+    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + within, text=b""), (APIFinding("", fault),))
 
 
 def _is_object(value: Any) -> bool:
@@ -106,9 +106,9 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and "apiVersion" in value and "kind" in value
 
 
-def _of_document(document: manifests.Document, origin: Origin, namespace: str) -> Iterator[Item]:
+def _of_document(document: manifests.ManifestDocument, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
     for index, item in enumerate(reading.items(document.value, origin, namespace)):
         if index == 0 and document.repeated:
-            yield replace(item, faults=(Fault("", document.repeated), *item.faults))
+            yield replace(item, faults=(APIFinding("", document.repeated), *item.faults))
         else:
             yield item

@@ -11,7 +11,7 @@ from podscaler.controlplane.dns.cluster_names import ClusterNames
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.metric_values.apis import MetricValues
 from podscaler.controlplane.runtime.node_agent import NodeAgent
-from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.server.app import ServerParts
 from podscaler.controlplane.usage.sampler import Sampler
 
 
@@ -49,10 +49,10 @@ class Machine:
         self._metrics = MetricValues(registry, resources, self._sampler.running_pods, clock)
 
     @property
-    def neighbours(self) -> Neighbours:
+    def neighbours(self) -> ServerParts:
         """What the API server shows of it."""
         sampler = self._sampler
-        return Neighbours(
+        return ServerParts(
             virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,

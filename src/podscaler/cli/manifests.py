@@ -26,7 +26,7 @@ _SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ManifestDocument:
     """One document.
 
     Attributes:
@@ -60,13 +60,13 @@ def format_of(content: bytes) -> Format:
     return "json" if _JSON_START.match(content) and not _BOUNDARY.search(content) else "yaml"
 
 
-def documents(content: bytes) -> list[Document]:
+def documents(content: bytes) -> list[ManifestDocument]:
     """All parts of a file in order; their texts together are the file.
 
     Raises:
         UsageError: a document cannot be parsed; the sentence begins with its number.
     """
-    found: list[Document] = []
+    found: list[ManifestDocument] = []
     number = 1
     for text in texts(content):
         found.append(document := read(number, text, format_of(content)))
@@ -79,17 +79,17 @@ def texts(content: bytes) -> Iterator[bytes]:
     return _json_texts(content) if format_of(content) == "json" else _yaml_texts(content)
 
 
-def read(number: int, text: bytes, kind: Format) -> Document:
+def read(number: int, text: bytes, kind: Format) -> ManifestDocument:
     """One part of a file, the document of that number if it holds one. Raises UsageError, as `documents`."""
     if all(_NOTHING.fullmatch(line) for line in text.splitlines()):
-        return Document(0, text)
+        return ManifestDocument(0, text)
     try:
         if kind == "json":
-            return Document(number, text, json_text.parse(text))
+            return ManifestDocument(number, text, json_text.parse(text))
         parsed = yaml_text.parse(_COMMENT.sub(b"", text, count=1) if _COMMENT.match(text) else text)
     except DecodeError as error:
         raise UsageError(f"document {number}: {error}") from None
-    return Document(number, text, parsed.value, parsed.duplicates_text() if parsed.duplicates else "")
+    return ManifestDocument(number, text, parsed.value, parsed.duplicates_text() if parsed.duplicates else "")
 
 
 def _yaml_texts(content: bytes) -> Iterator[bytes]:

@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from podscaler import __version__
-from podscaler.cli.cluster_connection import Connection, parse_connection
+from podscaler.cli.cluster_connection import ConnectionOptions, parse_connection
 from podscaler.cli.settings import DURATION, NAMESPACE
 from podscaler.clock import NANOSECONDS, SystemClock
 from podscaler.controller import caretakers, history_maps, installation
 from podscaler.controller.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
-from podscaler.controller.migrating import Migrator, Terms
+from podscaler.controller.migrating import MigrationTerms, Migrator
 from podscaler.errors import StatusError, UsageError
 
 USER_AGENT = f"{installation.MIGRATION}/{__version__} ({sys.platform})"
@@ -47,7 +47,7 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
     if all_namespaces and not options["is_all"]:
         raise UsageError("--all-namespaces needs --all")
     source = NAMES[kind]
-    terms = Terms(
+    terms = MigrationTerms(
         source=source,
         target=POD_AUTOSCALER if source is HPA else HPA,
         is_dry_run=options["dry_run"],
@@ -62,7 +62,7 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
         raise UsageError(str(error)) from None
 
 
-async def _run(connection: Connection, terms: Terms, namespace: str, name: str | None) -> None:
+async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: str, name: str | None) -> None:
     clock = SystemClock()
     open_client = connection.open_reader if terms.is_dry_run else connection.open_client
     client = await open_client(clock, user_agent=USER_AGENT)

@@ -11,7 +11,7 @@ from podscaler.clock import Clock
 from podscaler.controller import installation, request_metrics
 from podscaler.controller.loop import Controller
 from podscaler.controller.recording import Recording
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.telemetry import Telemetry
 from podscaler.kube import opening
 from podscaler.kube.config import Config
@@ -28,7 +28,7 @@ class OwnAutoscaler:
         recording: where syncs are reported; the caller ends it.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, recording: Recording) -> None:
+    def __init__(self, settings: ControllerSettings, clock: Clock, recording: Recording) -> None:
         self._settings = replace(settings, field_manager=installation.UP)
         self._clock = clock
         self._recording = recording

@@ -18,7 +18,7 @@ from podscaler.clock import Clock
 from podscaler.controller.file_recording import FileRecording
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.recording import NoRecording, Recording
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,7 +66,7 @@ def record_options(command: F) -> F:
     return command
 
 
-def record_file(options: Mapping[str, Any], settings: Settings) -> RecordFile | None:
+def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
     """The file that the values of `record_options` mean, not begun; None where nothing is recorded."""
     path: Path | None = options["record"]
     if path is None:

@@ -15,7 +15,7 @@ import click
 from podscaler.api import duration, names
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import autoscaler_kinds, gates
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import settings as core_settings
 from podscaler.errors import UsageError
 
@@ -209,7 +209,7 @@ def _with_options(command: F, *, shown: Sequence[Option]) -> F:
     return command
 
 
-def parse_settings(options: Mapping[str, Any]) -> Settings:
+def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
     """The settings that the values of `controller_options` mean (by click's names; others are not looked at).
 
     Raises UsageError for values that no controller can work with.
@@ -224,7 +224,7 @@ def parse_settings(options: Mapping[str, Any]) -> Settings:
         raise UsageError(f"{SYNC_PERIOD} must be greater than 0, but got {duration.text(period_ns)}")
     if value["status-period"] < 0:
         raise UsageError(f"status-period must not be negative, but got {duration.text(value['status-period'])}")
-    return Settings(
+    return ControllerSettings(
         concurrent_syncs=value[CONCURRENT],
         sync_period_ns=period_ns,
         downscale_stabilization_ns=value[f"{PREFIX}downscale-stabilization"],

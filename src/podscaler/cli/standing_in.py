@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from podscaler.controller import standing
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,7 @@ def standing_in_options(command: F) -> F:
     return command
 
 
-def parse_standing_in(settings: Settings, options: Mapping[str, Any]) -> Settings:
+def parse_standing_in(settings: ControllerSettings, options: Mapping[str, Any]) -> ControllerSettings:
     """The settings with what the values of `standing_in_options` (by click's names) mean."""
     return replace(
         settings,

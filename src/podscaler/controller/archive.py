@@ -8,7 +8,7 @@ left, and has with `store` a rescale written before it is carried out; the loop 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from podscaler.controller.history_record import Found
+from podscaler.controller.history_record import RestoredHistory
 from podscaler.core.history import History
 from podscaler.kube.cache import Key
 
@@ -34,7 +34,7 @@ class Latest(NamedTuple):
 class Archive(Protocol):
     """Where histories outlive the process."""
 
-    async def find(self, key: Key, uid: str) -> Found | None:
+    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
         ...
 
@@ -74,7 +74,7 @@ class Archive(Protocol):
 class NoArchive:
     """Histories end with the process, as upstream's do."""
 
-    async def find(self, key: Key, uid: str) -> Found | None:
+    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """Nothing."""
         del key, uid
         return None

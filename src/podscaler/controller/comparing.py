@@ -1,6 +1,6 @@
 """What another controller writes into the status, held against our own decisions about the same autoscalers.
 
-With `--compare` the reconciler shows each decision to `Comparison.judge`; nothing is written. Two controllers look at
+With `--compare` the reconciler shows each decision to `DecisionComparison.judge`; nothing is written. Two controllers look at
 different moments, so that a difference is one only where that explains nothing. Rules, in order:
 
 1. A status that does not know the latest spec, or of a target that had other replicas than in any of our last looks,
@@ -24,8 +24,8 @@ from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import standing_words
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.seen import Seen
-from podscaler.controller.settings import Settings
+from podscaler.controller.seen import ObservedSync
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.telemetry import Telemetry
 from podscaler.core import decide, resampled
 from podscaler.core.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED
@@ -77,7 +77,7 @@ class _Compared:
         self.has_differed = False
 
 
-class Comparison:
+class DecisionComparison:
     """See the module's rules.
 
     Args:
@@ -85,7 +85,7 @@ class Comparison:
         settings: by which decisions are taken.
     """
 
-    def __init__(self, telemetry: Telemetry, settings: Settings) -> None:
+    def __init__(self, telemetry: Telemetry, settings: ControllerSettings) -> None:
         self._telemetry = telemetry
         self._flags = settings.decision
         self._compared: dict[Key, _Compared] = {}
@@ -93,7 +93,7 @@ class Comparison:
         self._differed = 0
         telemetry.count_comparisons(VERDICTS)
 
-    def judge(self, autoscaler: Autoscaler, seen: Seen, past: History, decision: Decision) -> None:
+    def judge(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> None:
         """Hold a decision against the status that the autoscaler has."""
         now_ns, scale = decision.trace.now, seen.observation.scale
         known = self._compared.setdefault(autoscaler.key, _Compared(now_ns))

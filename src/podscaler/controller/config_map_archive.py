@@ -37,7 +37,7 @@ from podscaler.clock import NANOSECONDS, Clock
 from podscaler.controller import history_maps, history_record, stored_map
 from podscaler.controller.archive import Latest
 from podscaler.controller.history_maps import HistoryMaps
-from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, Found, Record
+from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord, RestoredHistory
 from podscaler.controller.leading import bounded
 from podscaler.controller.leading.fence import Deposed
 from podscaler.controller.stored_map import Batch, StoredMap
@@ -88,7 +88,7 @@ class ConfigMapArchive:
         self._beaten_at_s: float | None = None
         self._failing: dict[str, str] = {}
 
-    async def find(self, key: Key, uid: str) -> Found | None:
+    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
         record = (await self._map(history_maps.map_of(key))).claim(key, uid)
         if record is None:
@@ -268,9 +268,9 @@ class ConfigMapArchive:
 
     async def _changed(
         self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
-    ) -> dict[Key, Record]:
+    ) -> dict[Key, HistoryRecord]:
         """The records of these autoscalers that have to be written; those that are another process's are left out."""
-        changed: dict[Key, Record] = {}
+        changed: dict[Key, HistoryRecord] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # others get their turn

@@ -8,7 +8,7 @@ from typing import Any
 
 from podscaler.controller import custom_autoscaler, handover
 from podscaler.controller.autoscaler_kinds import AutoscalerKind
-from podscaler.controller.handover import Origin
+from podscaler.controller.handover import MigrationOrigin
 
 Object = dict[str, Any]
 
@@ -32,7 +32,7 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
         name: text for name, text in (meta.get("annotations") or {}).items() if name not in (*OURS, LAST_APPLIED)
     }
     annotations |= _last_applied(meta, kind)
-    annotations[handover.MIGRATED_FROM] = str(Origin(source_kind.flag, meta["name"], meta["uid"]))
+    annotations[handover.MIGRATED_FROM] = str(MigrationOrigin(source_kind.flag, meta["name"], meta["uid"]))
     if history:
         annotations[handover.HISTORY] = history
     metadata = {"name": meta["name"], "namespace": meta["namespace"], "annotations": annotations}

@@ -51,7 +51,7 @@ UNAUTHORIZED = Refusal(401, "Unauthorized", "Unauthorized")
 UNKNOWN = Refusal(500, "InternalError", "who may read this could not be found out; the log says why")
 
 
-class User(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whom a token belongs to."""
 
     username: str = ""
@@ -60,12 +60,12 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
-ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
+ANONYMOUS = ReviewedUser("system:anonymous", groups=("system:unauthenticated",))
 
 
 class _TokenStatus(msgspec.Struct):
     authenticated: bool = False
-    user: User = User()
+    user: ReviewedUser = ReviewedUser()
 
 
 class _TokenReview(msgspec.Struct):
@@ -117,7 +117,7 @@ class DelegatedAccess:
             log.warning("whether somebody may read %s could not be found out: %s", path, error or "no answer in time")
             return UNKNOWN
 
-    async def _user(self, authorization: str) -> User | None:
+    async def _user(self, authorization: str) -> ReviewedUser | None:
         """Who asks; None where the token is nobody's. Raises StatusError, DecodeError."""
         token = _bearer_token(authorization)
         if not token:
@@ -127,10 +127,10 @@ class DelegatedAccess:
         if kept is None or kept.until_s <= self._clock.monotonic_s():
             kept = self._keep(await self._review_token(token))
             self._users.put(digest, kept)
-        found: User | None = kept.value
+        found: ReviewedUser | None = kept.value
         return found
 
-    async def _refusal_of(self, user: User, verb: str, path: str) -> Refusal | None:
+    async def _refusal_of(self, user: ReviewedUser, verb: str, path: str) -> Refusal | None:
         """Why a user is refused. Raises StatusError, DecodeError."""
         if MASTERS in user.groups:
             return None
@@ -145,7 +145,7 @@ class DelegatedAccess:
     def _keep(self, value: Any) -> _Kept:
         return _Kept(self._clock.monotonic_s() + CACHE_S, value)
 
-    async def _review_token(self, token: str) -> User | None:
+    async def _review_token(self, token: str) -> ReviewedUser | None:
         answer = await self._review(IDENTITY_REVIEWS, "TokenReview", {"token": token})
         status = msgspec.json.decode(answer, type=_TokenReview).status
         if not status.authenticated:
@@ -153,7 +153,7 @@ class DelegatedAccess:
         groups = tuple(dict.fromkeys((*status.user.groups, AUTHENTICATED)))
         return msgspec.structs.replace(status.user, groups=groups)
 
-    async def _review_access(self, user: User, verb: str, path: str) -> Refusal | None:
+    async def _review_access(self, user: ReviewedUser, verb: str, path: str) -> Refusal | None:
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         what = {"nonResourceAttributes": {"path": path, "verb": verb}}
         answer = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", who | what)

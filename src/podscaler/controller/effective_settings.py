@@ -19,7 +19,7 @@ from podscaler.clock import Clock
 from podscaler.controller import history_maps
 from podscaler.controller.history_maps import SETTINGS, Foreign, HistoryMaps
 from podscaler.controller.leading.fence import Deposed
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import settings as core_settings
 from podscaler.errors import StatusError
 from podscaler.kube import urls
@@ -86,7 +86,7 @@ class EffectiveSettings:
         return core_settings.from_flags({**self.flags, **given, _GATES: gates}, version)
 
 
-async def publish(client: Client, settings: Settings, clock: Clock) -> None:
+async def publish(client: Client, settings: ControllerSettings, clock: Clock) -> None:
     """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
 
     A controller that keeps histories in memory removes them there instead.
@@ -108,13 +108,13 @@ async def publish(client: Client, settings: Settings, clock: Clock) -> None:
             return
 
 
-async def _write(maps: HistoryMaps, settings: Settings) -> None:
+async def _write(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Raises StatusError, Deposed."""
     published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
     await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
 
 
-async def _remove(maps: HistoryMaps, settings: Settings) -> None:
+async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Remove what a process of the same field manager published. Raises StatusError, Deposed."""
     try:
         contents = await maps.read(history_maps.NAME)
@@ -125,7 +125,7 @@ async def _remove(maps: HistoryMaps, settings: Settings) -> None:
         await maps.update(history_maps.NAME, {SETTINGS: None}, contents.version)
 
 
-def _log_failure(settings: Settings, error: StatusError) -> None:
+def _log_failure(settings: ControllerSettings, error: StatusError) -> None:
     if settings.history_namespace is not None:
         log.info("the settings are not published, so that explanations assume them: %s", error)
         return

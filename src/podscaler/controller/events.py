@@ -24,7 +24,7 @@ from podscaler.controller.leading.fence import Deposed
 from podscaler.controller.leading.share import Part, all_of_it
 from podscaler.controller.leading.tenure import Tenure
 from podscaler.errors import StatusError
-from podscaler.event_correlation import Correlator, Event
+from podscaler.event_correlation import Correlator, EventDraft
 from podscaler.kube import urls
 from podscaler.kube.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
 
@@ -56,7 +56,7 @@ class _Waiting(NamedTuple):
     """
 
     subject: Subject
-    event: Event
+    event: EventDraft
     tenure: Tenure | None
     over: asyncio.Event
 
@@ -85,7 +85,7 @@ class Recorder:
         log.debug("event %s/%s: %s %s: %s", subject.namespace, subject.name, type_, reason, message)
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
         identity = (subject.namespace, subject.name, subject.uid)
-        event = Event(identity, subject.name, type_, reason, message, self._last_at_ns)
+        event = EventDraft(identity, subject.name, type_, reason, message, self._last_at_ns)
         waiting = _Waiting(subject, event, fence.entered(), asyncio.Event())
         try:
             self._queue.put_nowait(waiting)
@@ -115,7 +115,7 @@ class Recorder:
             if part(subject.kind.key(subject.namespace, subject.name)):
                 await waiting.over.wait()
 
-    async def _deliver(self, subject: Subject, event: Event) -> None:
+    async def _deliver(self, subject: Subject, event: EventDraft) -> None:
         for attempt in range(1, TRIES + 1):
             try:
                 await self._write(subject, event)
@@ -133,7 +133,7 @@ class Recorder:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
         log.warning("event %s was given up after %d tries", event.name, TRIES)
 
-    async def _write(self, subject: Subject, event: Event) -> None:
+    async def _write(self, subject: Subject, event: EventDraft) -> None:
         path = urls.path("api", "v1", "namespaces", subject.namespace, "events")
         if event.count > 1:
             patch = {"count": event.count, "lastTimestamp": rfc3339(event.at_ns), "message": event.message}
@@ -147,7 +147,7 @@ class Recorder:
         await self._client.post(path, msgspec.json.encode(to_object(subject, event)), subject="events")
 
 
-def to_object(subject: Subject, event: Event) -> dict[str, object]:
+def to_object(subject: Subject, event: EventDraft) -> dict[str, object]:
     """The core/v1 Event as JSON-ready data."""
     return {
         "kind": "Event",

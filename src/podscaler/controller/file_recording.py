@@ -17,7 +17,7 @@ import threading
 from podscaler.clock import Clock
 from podscaler.controller.record_file import RecordFile
 from podscaler.controller.record_lines import RecordLines
-from podscaler.controller.recording import End, Sync
+from podscaler.controller.recording import End, SyncRecord
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class FileRecording:
     def __init__(self, file: RecordFile, clock: Clock) -> None:
         self._file = file
         self._clock = clock
-        self._waiting: list[Sync | End] = []
+        self._waiting: list[SyncRecord | End] = []
         self._filled = asyncio.Event()
         self._in_thread = threading.Lock()
         self._writing: asyncio.Task[None] | None = None
@@ -49,7 +49,7 @@ class FileRecording:
         self.lines_written = 0
         self.lines_lost = 0
 
-    def report(self, what: Sync | End) -> None:
+    def report(self, what: SyncRecord | End) -> None:
         """Keep it; never waits."""
         if len(self._waiting) >= WAITING_MAX:
             if not self.lines_lost:
@@ -77,13 +77,13 @@ class FileRecording:
         self._writing = asyncio.create_task(self._write_after(self._writing, batch))
         await asyncio.shield(self._writing)  # who is cancelled here takes no lines along: `close` waits for them
 
-    async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[Sync | End]) -> None:
+    async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | End]) -> None:
         if earlier is not None:
             await earlier
         if batch:
             await asyncio.to_thread(self._write, batch)
 
-    def _write(self, batch: list[Sync | End]) -> None:
+    def _write(self, batch: list[SyncRecord | End]) -> None:
         with self._in_thread:
             try:
                 if self._failed_at_s is not None and not self._recovers():
@@ -95,7 +95,7 @@ class FileRecording:
             except OSError as error:
                 self._fail(error, len(batch))
 
-    def _write_chunks(self, batch: list[Sync | End]) -> None:
+    def _write_chunks(self, batch: list[SyncRecord | End]) -> None:
         """Write it in large pieces: compressing lets the event loop run, and getting back takes milliseconds."""
         chunk: list[bytes] = []
         size_bytes = 0

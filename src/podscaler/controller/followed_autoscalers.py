@@ -18,8 +18,8 @@ from podscaler.controller import following, handover
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind, object_key, of_key
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.other_controllers import OtherControllers
-from podscaler.controller.settings import Settings
-from podscaler.kube.cache import Cache, Handler, Key
+from podscaler.controller.settings import ControllerSettings
+from podscaler.kube.cache import Cache, Key, ResourceEventHandler
 from podscaler.kube.client import Client
 from podscaler.kube.watch import Reflector
 
@@ -44,7 +44,7 @@ class FollowedAutoscalers:
     def __init__(
         self,
         client: Client,
-        settings: Settings,
+        settings: ControllerSettings,
         clock: Clock,
         *,
         rng: random.Random,
@@ -74,7 +74,7 @@ class FollowedAutoscalers:
     def __len__(self) -> int:
         return sum(len(self._caches[kind]) for kind in self._own)
 
-    def subscribe(self, handler: Handler[Autoscaler]) -> None:
+    def subscribe(self, handler: ResourceEventHandler[Autoscaler]) -> None:
         """Tell `handler` of every change of the controller's own, and of what lets one go on that waited."""
         for kind in self._own:
             self._caches[kind].subscribe(handler)
@@ -188,7 +188,7 @@ class _Forgetting:
 class _Successors:
     """Lets PodAutoscalers go on when the HorizontalPodAutoscaler is gone that they were made from."""
 
-    def __init__(self, cache: Cache[Autoscaler], handler: Handler[Autoscaler]) -> None:
+    def __init__(self, cache: Cache[Autoscaler], handler: ResourceEventHandler[Autoscaler]) -> None:
         self._cache = cache
         self._handler = handler
 

@@ -24,7 +24,7 @@ from podscaler.kube import urls
 from podscaler.kube.cache import Cache, Key, key_of
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import RESTMapping
-from podscaler.kube.watch import Reflector, Source
+from podscaler.kube.watch import Reflector, WatchSource
 
 ANY: Key = ("", "")
 """What is written before the first list counts as one write, as there may never be a list that shows who is gone."""
@@ -129,7 +129,7 @@ class FollowedTargets:
 
     def _follow(self, resource: Resource, version: str) -> None:
         group, plural = resource
-        source = Source(
+        source = WatchSource(
             urls.group_version(group, version) + urls.path(plural),
             f"{plural}.{group}" if group else plural,
             derived_scales.reader(resource),

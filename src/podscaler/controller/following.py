@@ -21,7 +21,7 @@ from podscaler.controller.shared_parts import SharedParts
 from podscaler.core import intake, model, spec
 from podscaler.core.emulation import Emulation
 from podscaler.kube.cache import Key
-from podscaler.kube.watch import Source
+from podscaler.kube.watch import WatchSource
 
 _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 _POD = msgspec.json.Decoder(Pod)
@@ -60,14 +60,14 @@ class CachedPod:
 
 def autoscalers(
     rules: Emulation, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
-) -> Source[Autoscaler]:
+) -> WatchSource[Autoscaler]:
     """All autoscalers of a kind; `note` is shown each object as it comes."""
-    return Source(kind.path(), kind.resource, _autoscaler(rules, kind, note))
+    return WatchSource(kind.path(), kind.resource, _autoscaler(rules, kind, note))
 
 
-def pods(rules: Emulation, *, with_text: bool = False) -> Source[CachedPod]:
+def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
     """All pods."""
-    return Source("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
+    return WatchSource("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
 
 
 def _autoscaler(

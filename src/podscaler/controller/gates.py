@@ -43,7 +43,7 @@ KNOWN: Mapping[str, Gate] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class FeatureGates:
     """Which gates are on; `parse` makes it from a flag."""
 
     chosen: Mapping[str, bool] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Gates:
         return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
 
 
-def parse(text: str) -> Gates:
+def parse(text: str) -> FeatureGates:
     """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
     chosen: dict[str, bool] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -67,7 +67,7 @@ def parse(text: str) -> Gates:
         if word not in TRUE_WORDS | FALSE_WORDS:
             raise UsageError(f'--feature-gates: invalid value of {name}={word}: "{word}" is neither true nor false')
         chosen |= _meant(name, word in TRUE_WORDS)
-    return Gates(chosen)
+    return FeatureGates(chosen)
 
 
 def _meant(name: str, on: bool) -> dict[str, bool]:

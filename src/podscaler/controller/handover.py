@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from podscaler.api.meta import ObjectMeta
 from podscaler.controller import history_record
-from podscaler.controller.history_record import Beat, Found
+from podscaler.controller.history_record import Beat, RestoredHistory
 from podscaler.kube.cache import Key
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ WAITING = "WaitingForHandover"
 """The reason of the event by which a controller tells that it follows a PodAutoscaler that waits."""
 
 
-class Origin(NamedTuple):
+class MigrationOrigin(NamedTuple):
     """What an autoscaler was made from: the flag of its kind, its name and its uid."""
 
     kind: str
@@ -39,10 +39,10 @@ class Origin(NamedTuple):
         return "/".join(self)
 
 
-def find_origin(meta: ObjectMeta) -> Origin | None:
+def find_origin(meta: ObjectMeta) -> MigrationOrigin | None:
     """What the object was made from; None where it says nothing that makes sense."""
     parts = (meta.annotations or {}).get(MIGRATED_FROM, "").split("/")
-    return Origin(*parts) if len(parts) == 3 else None
+    return MigrationOrigin(*parts) if len(parts) == 3 else None
 
 
 def waits(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
@@ -65,7 +65,7 @@ def said_of(annotations: Mapping[str, str]) -> str:
     return f"waits until {annotations.get(MIGRATED_FROM, 'another')} is gone"
 
 
-def find_history(meta: ObjectMeta, now_ns: int) -> Found | None:
+def find_history(meta: ObjectMeta, now_ns: int) -> RestoredHistory | None:
     """The history that was handed over to the object; None where there is none that makes sense.
 
     Whoever handed it over read it as it was at that moment: it is complete, as after an orderly end.

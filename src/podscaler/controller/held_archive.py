@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from podscaler.clock import Clock
 from podscaler.controller.archive import Archive, Latest
-from podscaler.controller.history_record import Found
+from podscaler.controller.history_record import RestoredHistory
 from podscaler.kube.cache import Key
 
 LOOK_PERIOD_S = 1.0
@@ -29,7 +29,7 @@ class HeldArchive:
         self._clock = clock
         self._is_released = False
 
-    async def find(self, key: Key, uid: str) -> Found | None:
+    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """As Archive. Raises StatusError."""
         return await self._archive.find(key, uid)
 

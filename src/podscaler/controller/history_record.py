@@ -31,7 +31,7 @@ SKEW_MAX_NS = 300 * NANOSECONDS
 DATA_KEY_MAX = 253
 
 
-class Record(msgspec.Struct, frozen=True):
+class HistoryRecord(msgspec.Struct, frozen=True):
     """What is kept of an autoscaler.
 
     Attributes:
@@ -61,7 +61,7 @@ class Beat(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-class Found(NamedTuple):
+class RestoredHistory(NamedTuple):
     """A history that was found.
 
     Attributes:
@@ -83,7 +83,7 @@ class _WireRecord(Wire, frozen=True, forbid_unknown_fields=True):
     uid: str
     writer: str
     saved_at: str
-    history: recording.History = recording.History()
+    history: recording.RecordedHistory = recording.RecordedHistory()
     replicas: int | None = None
     goes_on: bool = False
     rescaled_from: int | None = None
@@ -101,7 +101,7 @@ _BEAT = msgspec.json.Decoder(_WireBeat)
 _ENCODER = msgspec.json.Encoder()
 
 
-def encode(record: Record) -> str:
+def encode(record: HistoryRecord) -> str:
     """The text of a record."""
     history = recorded_history.written(record.history)
     saved_at = instants.exact(record.saved_at)
@@ -111,11 +111,11 @@ def encode(record: Record) -> str:
     return _ENCODER.encode(wire).decode()
 
 
-def decode(text: str) -> Record:
+def decode(text: str) -> HistoryRecord:
     """The record in a text. Raises ValueError where that is none."""
     wire = _RECORD.decode(text)
     history, saved_at = recorded_history.read(wire.history), instants.parse(wire.saved_at)
-    return Record(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
+    return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
 
 
 def encode_beat(beat: Beat) -> str:
@@ -129,7 +129,7 @@ def decode_beat(text: str) -> Beat:
     return Beat(instants.parse(wire.at), wire.ended)
 
 
-def is_as_good(kept: Record, latest: Record) -> bool:
+def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
     """Whether a kept record need not be replaced by the latest.
 
     One that tells of a rescale that was about to be written is as good as one of a rescale that was: the target shows.
@@ -142,7 +142,7 @@ def is_as_good(kept: Record, latest: Record) -> bool:
     ) and lasting_history.is_as_good(kept.history, latest.history, goes_on=latest.goes_on)
 
 
-def prolongs(kept: Record, history: History, *, replicas: int, at: int) -> bool:
+def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
     """Whether the recommendation of a sync holds the replicas for a minute longer than a kept record tells.
 
     What is above the replicas holds them as they themselves do, and so does what is below.
@@ -163,12 +163,12 @@ def prolongs(kept: Record, history: History, *, replicas: int, at: int) -> bool:
     return max(recent, default=-1) < high or min(recent, default=low + 1) > low
 
 
-def is_from_the_future(record: Record, now: int) -> bool:
+def is_from_the_future(record: HistoryRecord, now: int) -> bool:
     """Whether no sensible clock can have written it."""
     return record.saved_at > now + SKEW_MAX_NS
 
 
-def alive_until(record: Record, beat: Beat | None, now: int) -> int:
+def alive_until(record: HistoryRecord, beat: Beat | None, now: int) -> int:
     """Until when the writer may have gone on without a change that it had to save."""
     if beat is not None and beat.ended:
         return min(record.saved_at, now)
@@ -176,13 +176,13 @@ def alive_until(record: Record, beat: Beat | None, now: int) -> int:
     return min(last_at + HEARTBEAT_S * NANOSECONDS, now)
 
 
-def found(record: Record, beat: Beat | None, now: int) -> Found:
+def found(record: HistoryRecord, beat: Beat | None, now: int) -> RestoredHistory:
     """What a process that goes on with an autoscaler makes of its record."""
     is_complete = beat is not None and beat.ended
-    return Found(meant(record, beat, now), record.replicas, record.rescaled_from, is_complete)
+    return RestoredHistory(meant(record, beat, now), record.replicas, record.rescaled_from, is_complete)
 
 
-def resumed(found: Found, present: int, now: int, *, has_behavior: bool) -> History:
+def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: bool) -> History:
     """The history to go on with, once it is known what the target has.
 
     * Where a rescale was stored and never written, it did not happen.
@@ -208,7 +208,7 @@ def resumed(found: Found, present: int, now: int, *, has_behavior: bool) -> Hist
     return lasting_history.together(history, History(recommendations=(Recommendation(present, now),)))
 
 
-def meant(record: Record, beat: Beat | None, now: int) -> History:
+def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
     """The history to go on with.
 
     After an orderly end it is what was saved. After a kill the last changes may be missing: recommendations count as a
@@ -224,7 +224,7 @@ def meant(record: Record, beat: Beat | None, now: int) -> History:
     return lasting_history.going_on(history, until) if record.goes_on else history
 
 
-def seen(record: Record, beat: Beat | None, now: int) -> History:
+def seen(record: HistoryRecord, beat: Beat | None, now: int) -> History:
     """The history for a look at a writer that is at work: as saved, and what goes on goes on."""
     history = lasting_history.not_after(record.history, now)
     return lasting_history.going_on(history, alive_until(record, beat, now)) if record.goes_on else history

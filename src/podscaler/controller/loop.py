@@ -35,10 +35,10 @@ from podscaler.controller.other_controllers import OtherControllers
 from podscaler.controller.parts import FLUSH_TIMEOUT_S, STOP_TIMEOUT_S, Parts
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
-from podscaler.controller.reconcile import Outdated, Reconciler, subject_of
+from podscaler.controller.reconcile import AutoscalerReconciler, Outdated, subject_of
 from podscaler.controller.recording import End, Recording
 from podscaler.controller.server_health import ServerHealth
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.standing import Standing
 from podscaler.controller.surroundings import Surroundings
 from podscaler.controller.syncing import Reconciling
@@ -73,7 +73,7 @@ class Controller:
     def __init__(
         self,
         client: Client,
-        settings: Settings,
+        settings: ControllerSettings,
         clock: Clock,
         *,
         metrics: MetricsSource | None = None,
@@ -105,7 +105,7 @@ class Controller:
         self._pod_watch = Reflector(client, pods, cache=self._pods, clock=clock, rng=rng)
         self._memory = Memory()
         self._queue = MeteredQueue(clock, self.telemetry.queue, period_s=settings.sync_period_s)
-        self._reconciler: Reconciling = Reconciler(self._around, self._memory, self._pods, settings)
+        self._reconciler: Reconciling = AutoscalerReconciler(self._around, self._memory, self._pods, settings)
         self._reactor = Reactor(self._around, self._memory, self._pods, settings)
         self._stopping = asyncio.Event()
         self._is_open = False

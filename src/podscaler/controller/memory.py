@@ -20,7 +20,7 @@ from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_record
 from podscaler.controller.consistency import ConsistencyStore
 from podscaler.controller.early_turns import EarlyTurns
-from podscaler.controller.history_record import Found
+from podscaler.controller.history_record import RestoredHistory
 from podscaler.core import history, lasting_history
 from podscaler.core.history import History
 from podscaler.core.neighbours import Namespace, SelectorStore
@@ -36,7 +36,7 @@ class Memory:
     def __init__(self) -> None:
         self._histories: dict[Key, History] = {}
         self._recalled: set[Key] = set()
-        self._found: dict[Key, Found] = {}
+        self._found: dict[Key, RestoredHistory] = {}
         self._clock_offset_ns: int | None = None
         self._registered: set[Key] = set()
         self._selectors = SelectorStore()
@@ -84,7 +84,7 @@ class Memory:
         """Whether it is known what an earlier process left."""
         return key in self._recalled
 
-    def recall(self, key: Key, found: Found | None) -> None:
+    def recall(self, key: Key, found: RestoredHistory | None) -> None:
         """An earlier process left this, or nothing."""
         self._recalled.add(key)
         if found is not None:

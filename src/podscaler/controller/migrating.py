@@ -23,7 +23,7 @@ import msgspec
 from podscaler.clock import Clock
 from podscaler.controller import counterpart, handover, history_maps, history_record
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
-from podscaler.controller.history_record import Record
+from podscaler.controller.history_record import HistoryRecord
 from podscaler.errors import StatusError, UsageError
 from podscaler.kube import urls
 from podscaler.kube.client import Client, is_conflict, is_not_found, is_not_served
@@ -40,7 +40,7 @@ WRITER = "migrate"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class MigrationTerms:
     """How to migrate.
 
     Attributes:
@@ -67,7 +67,7 @@ class Migrator:
         tell: is given a line for each step.
     """
 
-    def __init__(self, client: Client, clock: Clock, terms: Terms, tell: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, clock: Clock, terms: MigrationTerms, tell: Callable[[str], None]) -> None:
         self._client = client
         self._clock = clock
         self._terms = terms
@@ -252,7 +252,7 @@ class Migrator:
             return ""
         if found is None:
             return str((meta.get("annotations") or {}).get(handover.HISTORY, ""))
-        return history_record.encode(Record(meta["uid"], WRITER, now_ns, found))
+        return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, found))
 
     async def _find(self, kind: AutoscalerKind, namespace: str, name: str) -> Object | None:
         try:

@@ -13,9 +13,9 @@ from podscaler.api import selectors
 from podscaler.api.selectors import Selector, SelectorError
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
-from podscaler.controller.seen import Seen
+from podscaler.controller.seen import ObservedSync
 from podscaler.controller.surroundings import Surroundings
-from podscaler.controller.target import Target
+from podscaler.controller.target import ScaleTarget
 from podscaler.core import demand, model
 from podscaler.core.demand import Demand
 from podscaler.core.metric_spec import Metric
@@ -43,7 +43,7 @@ class Observer:
         self._pods = pods
         self._flags = flags
 
-    async def observe(self, autoscaler: Autoscaler) -> Seen:
+    async def observe(self, autoscaler: Autoscaler) -> ObservedSync:
         """The facts. Raises nothing that the world may cause: failures are facts."""
         target, scale = await self._read_target(autoscaler)
         rivals = frozenset(self._around.rivals(autoscaler))
@@ -52,7 +52,7 @@ class Observer:
         observation = self._observation(autoscaler, scale, pods)
         needed = demand.of_sync(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
-            return Seen(observation, target, pods)
+            return ObservedSync(observation, target, pods)
         self._memory.keep_selector(autoscaler.key, needed.selector)
         self._memory.keep_rivals(autoscaler.key, rivals, needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
@@ -60,9 +60,9 @@ class Observer:
             pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
         facts = tuple([answer.facts if answer else None for answer in answers])
         observation = self._observation(autoscaler, scale, pods, facts)
-        return Seen(observation, target, pods, answers, durations_s)
+        return ObservedSync(observation, target, pods, answers, durations_s)
 
-    async def _read_target(self, autoscaler: Autoscaler) -> tuple[Target | None, Scale | Failure]:
+    async def _read_target(self, autoscaler: Autoscaler) -> tuple[ScaleTarget | None, Scale | Failure]:
         if fault := autoscaler.spec.target_fault or autoscaler.fault:
             return None, Failure(fault)
         reference = autoscaler.wire.spec.scale_target_ref

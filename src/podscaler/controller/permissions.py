@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from podscaler.controller import autoscaler_kinds, history_maps
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 
@@ -121,7 +121,7 @@ def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permissio
     )
 
 
-def needed(settings: Settings) -> tuple[Permission, ...]:
+def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     """What a controller with these settings needs."""
     wanted = list(NEEDED)
     if settings.history_namespace:

@@ -19,7 +19,7 @@ from podscaler.api import selectors
 from podscaler.api.metrics import PodMetrics, PodMetricsList
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.surroundings import Surroundings
 from podscaler.core import samples
 from podscaler.core.metric_spec import ResourceMetric
@@ -44,7 +44,9 @@ class Reactor:
         settings: what the flags say.
     """
 
-    def __init__(self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: Settings) -> None:
+    def __init__(
+        self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: ControllerSettings
+    ) -> None:
         self._around = around
         self._memory = memory
         self._pods = pods

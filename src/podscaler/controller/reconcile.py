@@ -1,6 +1,6 @@
 """One sync of one autoscaler: observe, decide, carry out, report.
 
-The loop calls `Reconciler.reconcile` for an autoscaler whose turn it is. The decision is the core's; here it is carried
+The loop calls `AutoscalerReconciler.reconcile` for an autoscaler whose turn it is. The decision is the core's; here it is carried
 out in upstream's order: scale, events, status (only where it changed), the event that follows the status.
 
 Source: docs/spec/decision.md 2 (Reconcile in order), 11.2 (Writing); docs/spec/controller.md 3 (Processing one key).
@@ -15,12 +15,12 @@ from podscaler.controller.events import Subject
 from podscaler.controller.following import Autoscaler, CachedPod
 from podscaler.controller.memory import Memory
 from podscaler.controller.observe import Observer
-from podscaler.controller.recording import Sync
-from podscaler.controller.seen import Seen
-from podscaler.controller.settings import Settings
+from podscaler.controller.recording import SyncRecord
+from podscaler.controller.seen import ObservedSync
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.standing import GONE
 from podscaler.controller.surroundings import Surroundings
-from podscaler.controller.target import Target
+from podscaler.controller.target import ScaleTarget
 from podscaler.core import decide, settle
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind
 from podscaler.core.history import History
@@ -39,7 +39,7 @@ class Outdated(PodscalerError):
     """
 
 
-class Reconciler:
+class AutoscalerReconciler:
     """See the module.
 
     Args:
@@ -49,7 +49,9 @@ class Reconciler:
         settings: what the flags say.
     """
 
-    def __init__(self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: Settings) -> None:
+    def __init__(
+        self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: ControllerSettings
+    ) -> None:
         self._around = around
         self._memory = memory
         self._flags = settings.decision
@@ -77,7 +79,7 @@ class Reconciler:
         if obstacle := self._around.standing.obstacle(autoscaler, has_change=has_change):
             self._stand_by(autoscaler, seen, decision)
             self._say_standing(autoscaler, seen, past, decision, obstacle=obstacle)
-            self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision))
+            self._around.recording.report(SyncRecord(now_ns, autoscaler, seen, past, decision))
         else:
             decision = await self._act(autoscaler, seen, past, decision)
         self._say(autoscaler, decision.error)
@@ -86,17 +88,17 @@ class Reconciler:
         self._count_metrics(autoscaler, seen, decision)
         return decision
 
-    async def _act(self, autoscaler: Autoscaler, seen: Seen, past: History, decision: Decision) -> Decision:
+    async def _act(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> Decision:
         """Carry out and report what was decided; the decision as it turned out."""
         now_ns = decision.trace.now
         self._memory.act(autoscaler.key)
         decision, refusals = await self._carry_out(autoscaler, seen, decision)
         self._archive(autoscaler, seen, decision, now_ns)
         decision, status_refusal = await self._report(autoscaler, decision)
-        self._around.recording.report(Sync(now_ns, autoscaler, seen, past, decision, refusals, status_refusal))
+        self._around.recording.report(SyncRecord(now_ns, autoscaler, seen, past, decision, refusals, status_refusal))
         return decision
 
-    def _stand_by(self, autoscaler: Autoscaler, seen: Seen, decision: Decision) -> None:
+    def _stand_by(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision) -> None:
         """Remember what was decided, and what others did, so that going on takes up where they stop; tell no more."""
         key, scale = autoscaler.key, seen.observation.scale
         if decision.selector is not None:
@@ -110,7 +112,7 @@ class Reconciler:
             self._around.telemetry.desired(key, decision.status.desired_replicas)
 
     def _say_standing(
-        self, autoscaler: Autoscaler, seen: Seen, past: History, decision: Decision, *, obstacle: str
+        self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision, *, obstacle: str
     ) -> None:
         """Tell what would have been done where that is news, or what another did instead."""
         if self._around.comparison is not None:
@@ -139,14 +141,14 @@ class Reconciler:
         except StatusError as error:
             log.debug("%s: its kept history: %s", autoscaler.described, error)
 
-    def _past(self, autoscaler: Autoscaler, seen: Seen, now_ns: int) -> History:
+    def _past(self, autoscaler: Autoscaler, seen: ObservedSync, now_ns: int) -> History:
         key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale):
             has_behavior = autoscaler.spec.behavior is not None
             self._memory.resume(key, scale.replicas, now_ns, has_behavior=has_behavior)
         return self._memory.history(key)
 
-    def _archive(self, autoscaler: Autoscaler, seen: Seen, decision: Decision, now_ns: int) -> None:
+    def _archive(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision, now_ns: int) -> None:
         """Have what this sync left kept for later processes."""
         key, scale = autoscaler.key, seen.observation.scale
         if isinstance(scale, Scale) and self._memory.is_recalled(key):
@@ -176,7 +178,7 @@ class Reconciler:
                 log.info("%s: works again", autoscaler.described)
 
     async def _carry_out(
-        self, autoscaler: Autoscaler, seen: Seen, decision: Decision
+        self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision
     ) -> tuple[Decision, Sequence[StatusError]]:
         """Write the scale, and remember; the decision as it turned out, and the failed attempts to write."""
         key = autoscaler.key
@@ -190,7 +192,7 @@ class Reconciler:
         return decision, refusals
 
     async def _rescale(
-        self, autoscaler: Autoscaler, draft: Draft, target: Target
+        self, autoscaler: Autoscaler, draft: Draft, target: ScaleTarget
     ) -> tuple[Decision, Sequence[StatusError]]:
         await self._store(autoscaler, draft)
         self._ensure_latest(autoscaler)
@@ -260,7 +262,7 @@ class Reconciler:
             if event.follows_status is follows_status:
                 self._around.recorder.record(subject, event.type, event.reason, event.message)
 
-    def _count_metrics(self, autoscaler: Autoscaler, seen: Seen, decision: Decision) -> None:
+    def _count_metrics(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision) -> None:
         before = autoscaler.wire.status.current_replicas
         for index, step in enumerate(decision.trace.metrics):
             duration_s = seen.durations_s[index] if index < len(seen.durations_s) else 0.0

@@ -12,8 +12,8 @@ import msgspec
 from podscaler.api import instants, meta, recording
 from podscaler.api.autoscaling import HorizontalPodAutoscaler, Scale
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.recording import End, Sync
-from podscaler.controller.seen import Seen
+from podscaler.controller.recording import End, SyncRecord
+from podscaler.controller.seen import ObservedSync
 from podscaler.core import history, recorded_history
 from podscaler.core.history import History
 from podscaler.core.model import Failure
@@ -32,7 +32,7 @@ class RecordLines:
         """A fresh file begins: its reader knows nothing."""
         self._known.clear()
 
-    def of(self, what: Sync | End) -> bytes:
+    def of(self, what: SyncRecord | End) -> bytes:
         """The lines that tell it."""
         if isinstance(what, End):
             self._known.pop(what.key, None)
@@ -50,7 +50,7 @@ def _end_line(key: Key, at_ns: int) -> bytes:
     return recording.deleted_line(instants.exact(at_ns), "/".join(key))
 
 
-def _sync_line(sync: Sync, past: History | None) -> recording.SyncLine:
+def _sync_line(sync: SyncRecord, past: History | None) -> recording.SyncLine:
     trace, observation = sync.decision.trace, sync.seen.observation
     overlapping = trace.selection.overlapping if trace.selection else ()
     return recording.SyncLine(
@@ -79,14 +79,14 @@ def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
     )
 
 
-def _scale(seen: Seen) -> Scale | meta.Status:
+def _scale(seen: ObservedSync) -> Scale | meta.Status:
     scale = seen.observation.scale
     if isinstance(scale, Failure):
         return _failed(scale)
     return seen.target.scale if seen.target else Scale()
 
 
-def _attempts(sync: Sync) -> tuple[Scale | meta.Status, ...]:
+def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
     if not sync.refusals:
         return ()
     refusals = tuple([_refused(error) for error in sync.refusals])

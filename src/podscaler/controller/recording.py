@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.seen import Seen
+from podscaler.controller.seen import ObservedSync
 from podscaler.core.decision import Decision
 from podscaler.core.history import History
 from podscaler.errors import StatusError
@@ -17,7 +17,7 @@ from podscaler.kube.cache import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncRecord:
     """What one sync saw and did; everything in it is immutable and shared.
 
     Attributes:
@@ -30,7 +30,7 @@ class Sync:
 
     at_ns: int
     autoscaler: Autoscaler
-    seen: Seen
+    seen: ObservedSync
     past: History
     decision: Decision
     refusals: Sequence[StatusError] = ()
@@ -63,7 +63,7 @@ class Recording(Protocol):
         """How many will never be."""
         ...
 
-    def report(self, what: Sync | End) -> None:
+    def report(self, what: SyncRecord | End) -> None:
         """Keep it; never waits."""
         ...
 
@@ -79,7 +79,7 @@ class NoRecording:
     lines_written = 0
     lines_lost = 0
 
-    def report(self, what: Sync | End) -> None:
+    def report(self, what: SyncRecord | End) -> None:
         """Nothing."""
 
     async def run(self) -> None:

@@ -14,13 +14,13 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from podscaler.clock import Clock
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport, TransportError
 
 BUCKETS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 NO_ANSWER = "<error>"
 
 
-class RequestMetrics:
+class ClientRequestMetrics:
     """`rest_client_requests_total` and `rest_client_request_duration_seconds`.
 
     Args:
@@ -62,7 +62,7 @@ class CountedTransport:
         clock: for durations.
     """
 
-    def __init__(self, transport: Transport, metrics: RequestMetrics, clock: Clock) -> None:
+    def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:
         self._transport = transport
         self._metrics = metrics
         self._clock = clock
@@ -73,7 +73,7 @@ class CountedTransport:
         """As in Transport."""
         return self._transport.server
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError."""
         began_s, code = self._clock.monotonic_s(), NO_ANSWER
         try:
@@ -85,7 +85,7 @@ class CountedTransport:
             self._metrics.answered(code, request.method, self._host)
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """As in Transport; entering and reading may raise TransportError."""
         opened = False
         try:
@@ -111,5 +111,5 @@ def count(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
         registry: where the metrics are exposed.
         clock: for durations.
     """
-    metrics = RequestMetrics(registry)
+    metrics = ClientRequestMetrics(registry)
     client.look_on(lambda transport: CountedTransport(transport, metrics, clock))

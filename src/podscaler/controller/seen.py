@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podscaler.controller.following import CachedPod
-from podscaler.controller.target import Target
+from podscaler.controller.target import ScaleTarget
 from podscaler.core.model import Observation
 from podscaler.metrics.queries import Answered
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedSync:
     """What a sync saw.
 
     Attributes:
@@ -25,7 +25,7 @@ class Seen:
     """
 
     observation: Observation
-    target: Target | None
+    target: ScaleTarget | None
     pods: Sequence[CachedPod] = ()
     answers: tuple[Answered | None, ...] = ()
     durations_s: tuple[float, ...] = ()

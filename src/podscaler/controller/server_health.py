@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from podscaler.clock import Clock
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport, TransportError
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ class _ObservedTransport:
         """As in Transport."""
         return self._transport.server
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError."""
         begun_s = self._clock.monotonic_s()
         try:
@@ -191,7 +191,7 @@ class _ObservedTransport:
         return answer
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """As in Transport; entering and reading may raise TransportError. One that breaks later tells nothing."""
         begun_s, opened = self._clock.monotonic_s(), False
         try:

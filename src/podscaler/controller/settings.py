@@ -12,7 +12,7 @@ from podscaler.api import duration
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import autoscaler_kinds, gates, installation
 from podscaler.controller.autoscaler_kinds import AutoscalerKind
-from podscaler.controller.gates import Gates
+from podscaler.controller.gates import FeatureGates
 from podscaler.core import emulation
 from podscaler.core import settings as core_settings
 
@@ -23,7 +23,7 @@ REACTING_TICK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ControllerSettings:
     """One value for each flag of kube-controller-manager, with its default.
 
     Attributes:
@@ -56,7 +56,7 @@ class Settings:
     tolerance: float = 0.1
     cpu_initialization_period_ns: int = 300 * NANOSECONDS
     initial_readiness_delay_ns: int = 30 * NANOSECONDS
-    gates: Gates = field(default_factory=Gates)
+    gates: FeatureGates = field(default_factory=FeatureGates)
     algorithm: str = core_settings.CURRENT
     upscale_delay_ns: int | None = None
     downscale_delay_ns: int | None = None

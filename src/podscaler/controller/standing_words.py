@@ -5,12 +5,12 @@ The reconciler and the comparison ask `of`.
 
 from podscaler.core.decision import Decision
 from podscaler.core.explanation import explained
-from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.source import TraceSource
 
 
 def of(decision: Decision) -> str:
     """One sentence or two: what would be done, and why."""
-    why = explained.of_decision(decision, Source.CLUSTER).summary
+    why = explained.of_decision(decision, TraceSource.CLUSTER).summary
     draft = decision.draft
     if decision.replicas is None or draft is None:
         return f"nothing would be written to its target. {why}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from podscaler.controller import history_record
 from podscaler.controller.archive import Latest
 from podscaler.controller.history_maps import Contents
-from podscaler.controller.history_record import Record
+from podscaler.controller.history_record import HistoryRecord
 from podscaler.core import lasting_history
 from podscaler.kube.cache import Key
 
@@ -58,9 +58,9 @@ class StoredMap:
 
     name: str
     version: str | None = None
-    kept: dict[Key, Record] = field(default_factory=dict)
+    kept: dict[Key, HistoryRecord] = field(default_factory=dict)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
-    unclaimed: dict[str, Record] = field(default_factory=dict)
+    unclaimed: dict[str, HistoryRecord] = field(default_factory=dict)
     latest: dict[Key, Latest] = field(default_factory=dict)
     touched: set[Key] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ class StoredMap:
     batch: Batch | None = None
     batched_at_s: float | None = None
 
-    def claim(self, key: Key, uid: str) -> Record | None:
+    def claim(self, key: Key, uid: str) -> HistoryRecord | None:
         """The record that another process left of an autoscaler; from now on it is this process that renews it."""
         data_key = history_record.data_key(key)
         record = self.unclaimed.pop(data_key, None)
@@ -127,7 +127,7 @@ class StoredMap:
             del self.unclaimed[data_key]
             self.relics.add(data_key)
 
-    def entries(self, records: Mapping[Key, Record]) -> dict[str, str | None]:
+    def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
         """The entries to change; those that would make the ConfigMap too large go, rather than stay as they were."""
         self.gone &= self.sizes_bytes.keys()
         self.relics &= self.sizes_bytes.keys()
@@ -146,14 +146,14 @@ class StoredMap:
                 entries[data_key] = None
         return entries
 
-    def changed(self, key: Key, record: Record, *, exactly: bool) -> bool:
+    def changed(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
         """Whether a record says something new, be it, where it is to be kept `exactly`, only another instant."""
         kept = self.kept.get(key)
         if kept is None or not history_record.is_as_good(kept, record):
             return True
         return exactly and kept.history != record.history
 
-    def note(self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, Record]) -> None:
+    def note(self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]) -> None:
         """The entries are written."""
         self.version = version
         for data_key, text in entries.items():
@@ -180,7 +180,7 @@ class StoredMap:
             return False
         return history_record.prolongs(kept, latest.history, replicas=replicas, at=latest.at_ns)
 
-    def _read(self, data_key: str, text: str, now_ns: int) -> Record | None:
+    def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
         """The record in an entry, if it makes sense."""
         try:
             record = history_record.decode(text)
@@ -200,8 +200,8 @@ class StoredMap:
         self.is_full = True
 
 
-def record_of(latest: Latest, writer: str, *, now_ns: int, reach_ns: int) -> Record:
+def record_of(latest: Latest, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
     """What is kept of what a sync left."""
     kept = lasting_history.essence(latest.history, now_ns - reach_ns)
     goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
-    return Record(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)
+    return HistoryRecord(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from podscaler.clock import Clock
 from podscaler.controller.archive import Archive, NoArchive
-from podscaler.controller.comparing import Comparison
+from podscaler.controller.comparing import DecisionComparison
 from podscaler.controller.config_map_archive import ConfigMapArchive
 from podscaler.controller.events import Recorder
 from podscaler.controller.followed_targets import FollowedTargets
@@ -18,7 +18,7 @@ from podscaler.controller.held_archive import HeldArchive
 from podscaler.controller.history_maps import HistoryMaps
 from podscaler.controller.recording import NoRecording, Recording
 from podscaler.controller.server_health import ServerHealth
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.controller.standing import ALWAYS_WRITES, Standing
 from podscaler.controller.target import Targets
 from podscaler.controller.telemetry import Telemetry
@@ -68,13 +68,13 @@ class Surroundings:
     standing: Standing = ALWAYS_WRITES
     rivals: Callable[[Autoscaler], Iterable[Key]] = _nobody
     find_latest: Callable[[Key], Autoscaler | None] = _unknown
-    comparison: Comparison | None = None
+    comparison: DecisionComparison | None = None
 
     @classmethod
     def of(
         cls,
         client: Client,
-        settings: Settings,
+        settings: ControllerSettings,
         clock: Clock,
         *,
         metrics: MetricsSource | None,
@@ -104,7 +104,7 @@ class Surroundings:
             health=health,
         )
 
-    def listing(self, pods: KnownPods, settings: Settings) -> "Surroundings":
+    def listing(self, pods: KnownPods, settings: ControllerSettings) -> "Surroundings":
         """The same, with the metrics of pods listed for whole namespaces where that costs less."""
         listed = ListedMetricsSource(
             self.metrics, pods, self.clock, tick_s=settings.tick_s, pause_s=settings.sync_period_s
@@ -133,7 +133,7 @@ class Surroundings:
         return replace(self, find_latest=find_latest)
 
     def standing_by(
-        self, standing: Standing, rivals: Callable[[Autoscaler], Iterable[Key]], settings: Settings
+        self, standing: Standing, rivals: Callable[[Autoscaler], Iterable[Key]], settings: ControllerSettings
     ) -> "Surroundings":
         """The same, for a controller that may have to stand by, among autoscalers that others look after."""
         return replace(
@@ -141,11 +141,11 @@ class Surroundings:
             standing=standing,
             rivals=rivals,
             archive=HeldArchive(self.archive, lambda: standing.leaves_all_alone, self.clock),
-            comparison=Comparison(self.telemetry, settings) if settings.compares else None,
+            comparison=DecisionComparison(self.telemetry, settings) if settings.compares else None,
         )
 
 
-def _archive(client: Client, settings: Settings, clock: Clock, *, rng: random.Random, away: Away) -> Archive:
+def _archive(client: Client, settings: ControllerSettings, clock: Clock, *, rng: random.Random, away: Away) -> Archive:
     if settings.history_namespace is None:
         return NoArchive()
     maps = HistoryMaps(client, settings.history_namespace)

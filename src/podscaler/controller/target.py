@@ -35,7 +35,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScaleTarget:
     """A target that was read.
 
     Attributes:
@@ -103,7 +103,7 @@ class Targets:
         self._clock = clock
         self._rng = rng
 
-    async def read(self, namespace: str, reference: CrossVersionObjectReference) -> Target:
+    async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
         """The target with its scale.
 
         Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
@@ -114,7 +114,7 @@ class Targets:
         for mapping in await self._resources(reference):
             try:
                 scale = self._known.find(mapping, key) or await self._asked(mapping, key)
-                return Target(mapping, key, reference.kind, scale)
+                return ScaleTarget(mapping, key, reference.kind, scale)
             except StatusError as error:
                 first = first or error
         raise first or StatusError("unrecognized resource", code=0)
@@ -134,7 +134,7 @@ class Targets:
             raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
         return list(by_plural.values())
 
-    async def write(self, target: Target, replicas: int) -> Written:
+    async def write(self, target: ScaleTarget, replicas: int) -> Written:
         """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is."""
         refusals: list[StatusError] = []
         while True:
@@ -151,7 +151,7 @@ class Targets:
     async def _get(self, path: str, subject: str) -> Scale:
         return answers.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
 
-    async def _put(self, target: Target, replicas: int) -> None:
+    async def _put(self, target: ScaleTarget, replicas: int) -> None:
         wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
         answer = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
         try:
@@ -159,7 +159,7 @@ class Targets:
         except msgspec.DecodeError:
             log.debug("the answer to a write of %s's scale cannot be read", target.reference)
 
-    async def _latest(self, target: Target) -> Target:
+    async def _latest(self, target: ScaleTarget) -> ScaleTarget:
         try:
             return replace(target, scale=await self._get(target.path, target.subject))
         except StatusError as error:

@@ -177,7 +177,7 @@ class Telemetry:
         """Another controller wrote something else into that field of the status, and nothing explains it."""
         self._differences.labels(field).inc()
 
-    def count_recording(self, recording: "Recorded") -> None:
+    def count_recording(self, recording: "RecordingFigures") -> None:
         """Show how much of the recording is written and lost, if there is one (metrics of our own)."""
         if recording.is_on:
             self.registry.register(RecordingMetrics(recording))
@@ -187,7 +187,7 @@ class Telemetry:
         return prometheus_client.generate_latest(self.registry)
 
 
-class Recorded(Protocol):
+class RecordingFigures(Protocol):
     """The figures of a recording."""
 
     @property
@@ -205,7 +205,7 @@ class RecordingMetrics(Collector):
         recording: who counts them.
     """
 
-    def __init__(self, recording: Recorded) -> None:
+    def __init__(self, recording: RecordingFigures) -> None:
         self._recording = recording
 
     def collect(self) -> Iterable[Metric]:

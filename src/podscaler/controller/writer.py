@@ -8,14 +8,14 @@ from typing import Protocol
 from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.controller import status
 from podscaler.controller.following import Autoscaler
-from podscaler.controller.target import Target, Targets, Written
+from podscaler.controller.target import ScaleTarget, Targets, Written
 from podscaler.kube.client import Client
 
 
 class Writer(Protocol):
     """Where the changes of syncs go."""
 
-    async def write_scale(self, target: Target, replicas: int) -> Written:
+    async def write_scale(self, target: ScaleTarget, replicas: int) -> Written:
         """Make `replicas` what is wanted of the target; refusals are in what is returned."""
         ...
 
@@ -36,7 +36,7 @@ class ClusterWriter:
         self._client = client
         self._targets = targets
 
-    async def write_scale(self, target: Target, replicas: int) -> Written:
+    async def write_scale(self, target: ScaleTarget, replicas: int) -> Written:
         """As Writer."""
         return await self._targets.write(target, replicas)
 

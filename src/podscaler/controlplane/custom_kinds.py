@@ -32,7 +32,7 @@ from podscaler.clock import Clock, rfc3339
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import DeleteOptions
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.workloads.loop import ControlLoop, Watched
 
 _Said = tuple[Object, Object | None]
@@ -41,7 +41,7 @@ LOOK_AGAIN_S = 0.5
 """How often it is looked whether finalizers still keep objects of a definition that goes."""
 
 
-class Paths(Protocol):
+class RouteTable(Protocol):
     """Where kinds become reachable: the routes of the API server."""
 
     def serve(self, definition: str, resources: Sequence[Resource]) -> None:
@@ -62,7 +62,7 @@ class CustomKinds:
     RESOURCE_KEY = KEY
     """Of definitions: a server that does not serve them has no custom resources."""
 
-    def __init__(self, objects: Objects, paths: Paths, clock: Clock) -> None:
+    def __init__(self, objects: Objects, paths: RouteTable, clock: Clock) -> None:
         self._objects = objects
         self._registry = LocalRegistry(objects, "kube-apiserver")
         self._paths = paths
@@ -111,7 +111,7 @@ class CustomKinds:
     def report(self, key: str, error: Exception) -> None:
         """Nothing more than the log."""
 
-    def _of_definition(self, change: Change) -> Iterable[str]:
+    def _of_definition(self, change: ObjectEvent) -> Iterable[str]:
         """The definition itself; with it those that may want a name that it no longer has."""
         yield change.object["metadata"]["name"]
         if change.type != "ADDED":

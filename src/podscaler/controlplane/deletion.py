@@ -28,7 +28,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DeletionPlan:
     """What to do: store `marked` first (None: nothing to store), then remove the object if it is `gone`."""
 
     marked: Object | None
@@ -65,11 +65,11 @@ def check_preconditions(resource: Resource, stored: Entry, options: DeleteOption
         raise refusals.delete_conflict(resource, stored.name, why)
 
 
-def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> Plan:
+def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> DeletionPlan:
     """What a delete with these options does to `stored`, which it may change."""
     metadata = stored["metadata"]
     if resource.strategy.grace_period_s is not None and _is_pending(metadata, options):
-        return Plan(marked=None, gone=False)
+        return DeletionPlan(marked=None, gone=False)
     finalizers = _finalizers(resource, metadata.get("finalizers") or [], options)
     metadata["finalizers"] = finalizers
     if not finalizers:
@@ -81,10 +81,10 @@ def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int
     if "deletionTimestamp" in metadata:
         resource.strategy.prepare_delete(stored)
     if is_held:
-        return Plan(marked=stored, gone=False)
+        return DeletionPlan(marked=stored, gone=False)
     if is_graceful:
-        return Plan(marked=stored, gone=metadata["deletionGracePeriodSeconds"] == 0)
-    return Plan(marked=None, gone=True)
+        return DeletionPlan(marked=stored, gone=metadata["deletionGracePeriodSeconds"] == 0)
+    return DeletionPlan(marked=None, gone=True)
 
 
 def is_due(resource: Resource, new: Object, old: Object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from podscaler.clock import Clock, rfc3339
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.errors import StatusError
-from podscaler.event_correlation import Correlator, Event
+from podscaler.event_correlation import Correlator, EventDraft
 
 BUFFERED_EVENTS: Final = 5000
 WRITTEN_AT_ONCE: Final = 64
@@ -43,7 +43,7 @@ class EventRecorder:
         self._clock = clock
         self._host = host
         self._correlator = Correlator(random.Random())
-        self._buffer: deque[tuple[Object, str, Event]] = deque()
+        self._buffer: deque[tuple[Object, str, EventDraft]] = deque()
         self._last_at_ns = 0
         self._writer: asyncio.Task[None] | None = None
         self._has_dropped = False
@@ -61,7 +61,7 @@ class EventRecorder:
             self._has_dropped = True
             return
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
-        event = Event(_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns)
+        event = EventDraft(_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns)
         self._buffer.append((obj, field_path, event))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_buffered())
@@ -79,7 +79,7 @@ class EventRecorder:
                 self._correlate(batch, *self._buffer.popleft())
             await asyncio.gather(*(self._try_to_write(event) for event in batch.values()))
 
-    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, reported: Event) -> None:
+    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, reported: EventDraft) -> None:
         """Add to the batch what is to be written for one report; an event twice in a batch is written once."""
         written = self._correlator.correlate(reported)
         if written is None:
@@ -107,7 +107,7 @@ class EventRecorder:
                 return
         await self._registry.create("events", event)
 
-    def _body(self, obj: Object, field_path: str, event: Event) -> Object:
+    def _body(self, obj: Object, field_path: str, event: EventDraft) -> Object:
         meta = obj["metadata"]
         involved = {
             "kind": obj.get("kind", ""),

@@ -18,7 +18,7 @@ def _do_nothing() -> None:
     pass
 
 
-class Grant:
+class Allocation:
     """What one write is given; left (`with`) without `keep`, it is taken back.
 
     Args:
@@ -51,7 +51,7 @@ class Grant:
         self._keep()
         self._take_back = _do_nothing
 
-    def __enter__(self) -> "Grant":
+    def __enter__(self) -> "Allocation":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,7 +61,7 @@ class Grant:
 class Give(Protocol):
     """Who gives objects of a kind what they lack."""
 
-    def __call__(self, new: Object, old: Object | None, *, is_dry: bool) -> Grant:
+    def __call__(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
         """What `new` is given, which is prepared and not yet judged; `old` is stored, None for a new object.
 
         Raises StatusError where the object cannot have what it asks for; nothing is taken then.
@@ -69,7 +69,7 @@ class Give(Protocol):
         ...
 
 
-def nothing(new: Object, old: Object | None, *, is_dry: bool) -> Grant:
+def nothing(new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
     """For kinds that are given nothing."""
     del new, old, is_dry
-    return Grant({})
+    return Allocation({})

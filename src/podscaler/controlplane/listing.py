@@ -18,7 +18,7 @@ from podscaler.api.field import FieldError
 from podscaler.controlplane import refusals
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.options import ListOptions
-from podscaler.controlplane.selecting import Selection
+from podscaler.controlplane.selecting import SelectionPredicate
 from podscaler.controlplane.store import Store
 from podscaler.errors import StatusError
 
@@ -35,7 +35,7 @@ _CONTINUE_TOO_OLD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """What a list found: entries in key order, the revision they are of, and how to go on.
 
     `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None where not told.
@@ -59,7 +59,7 @@ class ContinueExpired(StatusError):
         return super().to_status() | {"metadata": {"continue": self.continue_token}}
 
 
-def page(store: Store, selection: Selection, options: ListOptions) -> Page:
+def page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
     """The page that `options` ask for. Raises StatusError 400, 410, 422, 500, 504."""
     _check(options)
     if options.continue_token:
@@ -125,7 +125,7 @@ def _is_exact(options: ListOptions) -> bool:
     return options.resource_version_match == "Exact" or (not options.resource_version_match and options.limit > 0)
 
 
-def _next_page(store: Store, selection: Selection, options: ListOptions) -> Page:
+def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
     revision, start = _parse_token(options.continue_token)
     if options.resource_version not in ("", "0"):
         raise refusals.bad_request("specifying resource version is not allowed when using continue")
@@ -138,19 +138,19 @@ def _next_page(store: Store, selection: Selection, options: ListOptions) -> Page
     return _page(store, selection, revision=revision, start=start, limit=options.limit)
 
 
-def _page(store: Store, selection: Selection, *, revision: int, start: str, limit: int) -> Page:
+def _page(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
     prefix = f"{selection.namespace}/" if selection.namespace else ""
     entries = _entries_at(store, selection, revision)
     if start:
         entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
     taken, looked_at = _take(entries, selection, limit)
     if looked_at == len(entries):
-        return Page(taken, revision)
+        return ListPage(taken, revision)
     token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
-    return Page(taken, revision, token, None if selection.is_filtered else len(entries) - looked_at)
+    return ListPage(taken, revision, token, None if selection.is_filtered else len(entries) - looked_at)
 
 
-def _take(entries: list[Entry], selection: Selection, limit: int) -> tuple[list[Entry], int]:
+def _take(entries: list[Entry], selection: SelectionPredicate, limit: int) -> tuple[list[Entry], int]:
     """The first `limit` selected entries (0 or less: all), and how many entries had to be looked at for them."""
     count = limit if limit > 0 else len(entries)
     if not selection.is_filtered:
@@ -164,7 +164,7 @@ def _take(entries: list[Entry], selection: Selection, limit: int) -> tuple[list[
     return taken, len(entries)
 
 
-def _entries_at(store: Store, selection: Selection, revision: int) -> list[Entry]:
+def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
     """The entries of the namespace as they were at `revision`, in key order."""
     key = selection.resource.storage_key
     now = store.table(key).select(selection.namespace)

@@ -16,7 +16,7 @@ from podscaler.controlplane.access import acting, users
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import LATEST, Author, DeleteOptions, ListOptions, Preconditions, UpdateOptions
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.watching import Subscription
 
 CONTROLLERS = "kube-controller-manager"
@@ -211,17 +211,17 @@ class LocalRegistry:
         await asyncio.sleep(0)
         await self._steps.take()
 
-    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
+    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[ObjectEvent]:
         """Changes from the moment of this call on; with `initial`, first an ADDED for each object there is."""
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
         return _changes(self._objects.watch(resource, options=options), self._views)
 
 
-async def _changes(subscription: Subscription, views: Views) -> AsyncIterator[Change]:
+async def _changes(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:
     while True:
         batch = await subscription.batch()
         for number, notice in enumerate(batch.notices, 1):
-            yield Change(notice.type, views.of(notice.entry))
+            yield ObjectEvent(notice.type, views.of(notice.entry))
             if number % CHANGES_IN_A_PASS == 0:
                 await asyncio.sleep(0)  # there may be more: others first
 

@@ -29,7 +29,7 @@ class Retention:
     superseded_bytes: int = 32 * 1024 * 1024
 
 
-class Event:
+class StoreEvent:
     """One change: `entry` is the object since then (None: deleted), `previous` what it was before (None: created)."""
 
     __slots__ = ("_departed", "at_ns", "entry", "frames", "previous", "revision")
@@ -65,12 +65,12 @@ class _Ring:
     __slots__ = ("events", "first", "floor", "revisions")
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[StoreEvent] = []
         self.revisions: list[int] = []
         self.first = 0
         self.floor = 0
 
-    def append(self, event: Event) -> None:
+    def append(self, event: StoreEvent) -> None:
         self.events.append(event)
         self.revisions.append(event.revision)
 
@@ -81,7 +81,7 @@ class _Ring:
             del self.events[: self.first], self.revisions[: self.first]
             self.first = 0
 
-    def after(self, revision: int, limit: int) -> list[Event]:
+    def after(self, revision: int, limit: int) -> list[StoreEvent]:
         start = bisect_right(self.revisions, revision, self.first)
         return self.events[start : start + limit]
 
@@ -98,15 +98,15 @@ class EventLog:
         self.floor = floor
         self._retention = retention
         self._rings: dict[str, _Ring] = {}
-        self._order: deque[Event] = deque()
-        self._fresh: deque[Event] = deque()
+        self._order: deque[StoreEvent] = deque()
+        self._fresh: deque[StoreEvent] = deque()
         self._superseded_bytes = 0
 
     def __len__(self) -> int:
         """How many events are retained."""
         return len(self._order)
 
-    def append(self, event: Event) -> None:
+    def append(self, event: StoreEvent) -> None:
         """Take the next event; revisions only rise."""
         resource = event.subject.resource
         ring = self._rings.get(resource)
@@ -120,7 +120,7 @@ class EventLog:
         if len(self._fresh) > _FRESH:
             self._fresh.popleft().frames = None
 
-    def after(self, resource: str, revision: int, limit: int = 1 << 62) -> Sequence[Event]:
+    def after(self, resource: str, revision: int, limit: int = 1 << 62) -> Sequence[StoreEvent]:
         """At most `limit` events of `resource` after `revision`, oldest first; complete if not `is_behind`."""
         ring = self._rings.get(resource)
         return ring.after(revision, limit) if ring else ()
@@ -162,5 +162,5 @@ class EventLog:
         return obsolete if event.entry else [*obsolete, event.revision]
 
 
-def _superseded_bytes(event: Event) -> int:
+def _superseded_bytes(event: StoreEvent) -> int:
     return len(event.previous.body) if event.previous else 0

@@ -20,10 +20,10 @@ from podscaler.api.field import FieldError
 from podscaler.api.json_text import DecodeError
 from podscaler.api.managed_fields import field_sets, kinds, message_types, naming, structural_types
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.kinds import Kind
+from podscaler.api.managed_fields.kinds import ManagedKind
 from podscaler.api.managed_fields.managers import Entries, timeless
 from podscaler.api.managed_fields.scale_fields import ScaleFields
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import ConversionError, Versions
 from podscaler.api.resources import Object, Resource, Version
 from podscaler.clock import rfc3339
@@ -75,11 +75,11 @@ class FieldManagers:
     def __init__(self, resources: Mapping[str, Resource]) -> None:
         self._resources = resources
 
-    def kind(self, resource: Resource, subresource: str = "") -> Kind:
+    def kind(self, resource: Resource, subresource: str = "") -> ManagedKind:
         """A kind as written through a subresource (`status`), or itself."""
         find = partial(self._find, resource)
         versions = Versions(partial(_type, find), partial(_converted, find), _ignored(resource, subresource))
-        return Kind(versions, partial(_empty, find), subresource)
+        return ManagedKind(versions, partial(_empty, find), subresource)
 
     def created(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
         """The entries of a new object (decoded and defaulted, storage version), which may have a client's own."""
@@ -208,7 +208,7 @@ def _replicas(resource: Resource) -> tuple[str, ...]:
     return tuple(f"f:{name}" for name in path.split(".") if name) or _REPLICAS
 
 
-def _type(find: _Find, version: str) -> Type | None:
+def _type(find: _Find, version: str) -> FieldType | None:
     found = find(version)
     if found is None:
         return None

@@ -15,8 +15,8 @@ from podscaler.api.resources import Object, Resource
 from podscaler.controlplane import deletion, entries, granting, listing, refusals, scale_managing, scaling, watching
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.granting import Give
-from podscaler.controlplane.listing import Page
-from podscaler.controlplane.log import Event
+from podscaler.controlplane.listing import ListPage
+from podscaler.controlplane.log import StoreEvent
 from podscaler.controlplane.managing import FieldManagers
 from podscaler.controlplane.options import (
     LATEST,
@@ -32,7 +32,7 @@ from podscaler.controlplane.selecting import selection
 from podscaler.controlplane.store import Store
 from podscaler.controlplane.transactions import Transaction
 from podscaler.controlplane.watching import Subscription, Watchers
-from podscaler.controlplane.writing import Admission, Change, Deleted, Writer
+from podscaler.controlplane.writing import Admission, Change, Deleted, ObjectWriter
 
 _DELETED_AT_ONCE = 100
 """How many objects of a collection one transaction deletes: it holds up the event loop for milliseconds, not more."""
@@ -50,7 +50,7 @@ class Objects:
     def __init__(self, store: Store, resources: Iterable[Resource], *, random: Random | None = None) -> None:
         self._store = store
         self._resources = {resource.key: resource for resource in resources}
-        self._writer = Writer(self._resources, random or Random())
+        self._writer = ObjectWriter(self._resources, random or Random())
         self._watchers = Watchers(store)
         self._givers: dict[str, Give] = {}
 
@@ -62,7 +62,7 @@ class Objects:
         """From now on ask `admission` before an object of a kind is written (not: its subresources)."""
         self._writer.admissions.setdefault(resource, []).append(admission)
 
-    def listen(self, listener: Callable[[list[Event]], None]) -> None:
+    def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
         """Call `listener` with the events of every commit, in order, once reads see them."""
         self._store.listen(listener)
 
@@ -112,7 +112,7 @@ class Objects:
         """Whether no newer version of an object is committed."""
         return self._store.table(entry.resource).find(entry.key) is entry
 
-    def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Page:
+    def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> ListPage:
         """Entries of a namespace (`""`: all) in key order. Raises StatusError 400, 410, 422, 500, 504."""
         return listing.page(self._store, selection(self._resources[resource], namespace, options), options)
 
@@ -181,7 +181,7 @@ class Objects:
 
     async def delete_collection(
         self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
-    ) -> Page:
+    ) -> ListPage:
         """Delete what `which` selects; the page has the objects as they were before. Raises as `list` and `delete`."""
         page = self.list(resource, namespace, options=which)
         deletion.check_options(options)

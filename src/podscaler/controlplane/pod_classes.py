@@ -13,7 +13,7 @@ from functools import partial
 from podscaler.api.kinds import pod_admission, pod_classes, priorityclass, runtimeclass
 from podscaler.api.resources import Object
 from podscaler.controlplane import refusals
-from podscaler.controlplane.log import Event
+from podscaler.controlplane.log import StoreEvent
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.registry import Registry
 
@@ -47,7 +47,7 @@ class _Classes:
         self._default: Object | None = None
         self._is_known = False
 
-    def notice(self, events: Iterable[Event]) -> None:
+    def notice(self, events: Iterable[StoreEvent]) -> None:
         """To be called with the events of every commit."""
         if any(event.subject.resource == _PRIORITIES for event in events):
             self._is_known = False

@@ -17,7 +17,7 @@ class SessionFailure(PodscalerError):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOptions:
+class SessionStreams:
     """Which streams a session has; names as in core/v1 PodExecOptions."""
 
     stdin: bool = False
@@ -26,7 +26,7 @@ class StreamOptions:
     tty: bool = False
 
 
-class Session(Protocol):
+class PodSession(Protocol):
     """A process whose streams a client has."""
 
     def stdout(self) -> AsyncIterator[bytes]:
@@ -61,16 +61,16 @@ class Session(Protocol):
 class ContainerSessions(Protocol):
     """A running container."""
 
-    async def execute(self, command: tuple[str, ...], options: StreamOptions) -> Session:
+    async def execute(self, command: tuple[str, ...], options: SessionStreams) -> PodSession:
         """Run a command beside its main process. Raises SessionFailure."""
         ...
 
-    async def attach(self, options: StreamOptions) -> Session:
+    async def attach(self, options: SessionStreams) -> PodSession:
         """Follow its main process from now on. Raises SessionFailure."""
         ...
 
 
-class Connection(Protocol):
+class PodPortConnection(Protocol):
     """A TCP connection to a port of a pod."""
 
     def received(self) -> AsyncIterator[bytes]:
@@ -101,6 +101,6 @@ class PodConnections(Protocol):
         """Whether the pod has an address and something that may listen there."""
         ...
 
-    async def connect(self, pod: Object, port: int) -> Connection:
+    async def connect(self, pod: Object, port: int) -> PodPortConnection:
         """Connect to a port of the pod, as its manifest numbers it. Raises SessionFailure."""
         ...

@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectEvent:
     """One event of a watch: the object as it now is (for DELETED: as it last was), with its resourceVersion."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -85,7 +85,7 @@ class Registry(Protocol):
         """
         ...
 
-    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
+    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[ObjectEvent]:
         """Changes of all namespaces from now on, without end; with `initial`, first an ADDED for each object there is.
 
         No change is lost or doubled. A consumer that falls too far behind is restarted with a fresh set of ADDED by the

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from podscaler.api import canonical
 from podscaler.api.managed_fields import kinds, message_types
-from podscaler.api.managed_fields.kinds import Kind
+from podscaler.api.managed_fields.kinds import ManagedKind
 from podscaler.api.managed_fields.managers import Entries
 from podscaler.api.managed_fields.scale_fields import SCALE_VERSION
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import Versions
 from podscaler.api.resources import Object, Resource
 from podscaler.controlplane import managing, refusals, scaling
@@ -25,7 +25,7 @@ _NO_TIME = ""
 """Who owns replicas through a Scale does so without a time."""
 
 
-def _type(version: str) -> Type | None:
+def _type(version: str) -> FieldType | None:
     return message_types.of_message(MESSAGE) if version == SCALE_VERSION else None
 
 
@@ -37,7 +37,7 @@ def _empty(_version: str) -> Object:
     return canonical.canonical({}, MESSAGE)
 
 
-KIND = Kind(Versions(_type, _same, {}), _empty, "scale")
+KIND = ManagedKind(Versions(_type, _same, {}), _empty, "scale")
 """Scale, as its fields are tracked."""
 
 

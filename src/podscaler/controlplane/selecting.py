@@ -1,6 +1,6 @@
 """Which objects of a resource a list or watch is about: namespace, labels and fields.
 
-`Objects` makes a `Selection` from a request's texts; `listing` and `watching` ask it about entries.
+`Objects` makes a `SelectionPredicate` from a request's texts; `listing` and `watching` ask it about entries.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from podscaler.controlplane.options import ListOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectionPredicate:
     """Objects of `resource` in `namespace` (`""`: all) that meet `labels` and all of `fields`."""
 
     resource: Resource
@@ -47,7 +47,7 @@ class Selection:
         return entry.fields[1]
 
 
-def selection(resource: Resource, namespace: str, options: ListOptions) -> Selection:
+def selection(resource: Resource, namespace: str, options: ListOptions) -> SelectionPredicate:
     """What `options` select. Raises StatusError 400 with upstream's sentence for a text that is no selector."""
     try:
         labels = selectors.parse(options.label_selector)
@@ -58,7 +58,7 @@ def selection(resource: Resource, namespace: str, options: ListOptions) -> Selec
             )
     except (SelectorError, FieldSelectorError) as error:
         raise refusals.bad_request(str(error)) from error
-    return Selection(resource, namespace, labels, terms)
+    return SelectionPredicate(resource, namespace, labels, terms)
 
 
 def selectable_fields(resource: Resource) -> frozenset[str]:

@@ -30,7 +30,7 @@ from podscaler.clock import Clock
 from podscaler.controlplane import refusals
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.journal import Bounds, Journal, open_journal
-from podscaler.controlplane.log import Event, EventLog, Retention
+from podscaler.controlplane.log import EventLog, Retention, StoreEvent
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage.database import Row
 from podscaler.controlplane.storage.reserve import is_full
@@ -80,7 +80,7 @@ class _Batch:
     """Changes that become durable together."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[StoreEvent] = []
         self.transactions: list[Transaction] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -109,11 +109,11 @@ class Store:
         self._obsolete: list[int] = []
         self._load()
         self._decided_revision = self.revision
-        self._undurable: dict[tuple[str, str], Event] = {}
+        self._undurable: dict[tuple[str, str], StoreEvent] = {}
         self._pending: _Batch | None = None
         self._in_flight: _Batch | None = None
         self._flusher: asyncio.Task[None] | None = None
-        self._listeners: list[Callable[[list[Event]], None]] = []
+        self._listeners: list[Callable[[list[StoreEvent]], None]] = []
         self._closed = False
         self._is_short = journal.is_short
         self._next_recovery_s = 0.0
@@ -131,7 +131,7 @@ class Store:
         if table is not None and not len(table):
             del self._tables[resource]
 
-    def listen(self, listener: Callable[[list[Event]], None]) -> None:
+    def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
         """Call `listener` with the events of every commit, in order, after tables and log have them."""
         self._listeners.append(listener)
 
@@ -259,7 +259,7 @@ class Store:
         if not self._is_short:
             logger.warning("the disk of %s has space again: all writes are taken", self._journal.path)
 
-    async def _commit(self, events: list[Event]) -> None:
+    async def _commit(self, events: list[StoreEvent]) -> None:
         rows = [_row(event) for event in events]
         most = self._journal.obsolete_at_once if self._is_short else len(self._obsolete)
         obsolete, self._obsolete = self._obsolete[:most], self._obsolete[most:]
@@ -272,7 +272,7 @@ class Store:
             raise
         self._show(events)
 
-    def _show(self, events: list[Event]) -> None:
+    def _show(self, events: list[StoreEvent]) -> None:
         for event in events:
             subject = event.subject
             if event.entry is not None:
@@ -289,7 +289,7 @@ class Store:
         if events:
             self._tell(events)
 
-    def _tell(self, events: list[Event]) -> None:
+    def _tell(self, events: list[StoreEvent]) -> None:
         for listener in self._listeners:
             try:
                 listener(events)
@@ -318,7 +318,7 @@ class Store:
             previous = versions.get(row.previous)
             entry = self._entry_of(row)
             if row.revision > self.log.floor:
-                self.log.append(Event(row.revision, row.at_ns, entry, previous))
+                self.log.append(StoreEvent(row.revision, row.at_ns, entry, previous))
             else:  # what it replaced is there only if an earlier run was ended before it was deleted
                 self._obsolete += [row.previous] if previous is not None else []
                 self._obsolete += [row.revision] if entry is None else []
@@ -374,7 +374,7 @@ async def open_store(
     return await run(load)
 
 
-def _row(event: Event) -> Row:
+def _row(event: StoreEvent) -> Row:
     subject = event.subject
     return Row(
         revision=event.revision,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from podscaler.controlplane import entries
 from podscaler.controlplane.entries import Entry, Object
-from podscaler.controlplane.log import Event
+from podscaler.controlplane.log import StoreEvent
 
 _DIGITS_BYTES = 16
 """By how much numbers in an object (its version, counters) may grow before it counts as larger."""
@@ -30,7 +30,7 @@ class Transaction:
         self._revision = revision
         self.is_dry = dry_run
         self.now_ns = now_ns
-        self.events: list[Event] = []
+        self.events: list[StoreEvent] = []
         self._undo: list[Callable[[], None]] = []
 
     def fits_full_disk(self) -> bool:
@@ -67,14 +67,14 @@ class Transaction:
         entry = entries.from_object(resource, obj, self._next_revision())
         if previous is not None and previous.uid == entry.uid:
             entry.share(previous)
-        self.events.append(Event(entry.revision, self.now_ns, entry, previous))
+        self.events.append(StoreEvent(entry.revision, self.now_ns, entry, previous))
         return entry
 
     def remove(self, entry: Entry) -> Entry:
         """Remove the object of which `entry` is the newest version; returns it with the revision of its end."""
         if self.is_dry:
             return entry
-        event = Event(self._next_revision(), self.now_ns, None, entry)
+        event = StoreEvent(self._next_revision(), self.now_ns, None, entry)
         self.events.append(event)
         return event.departed()
 
@@ -83,7 +83,7 @@ class Transaction:
         return self._revision
 
 
-def _takes_no_space(event: Event) -> bool:
+def _takes_no_space(event: StoreEvent) -> bool:
     if event.entry is None:
         return True
     if event.previous is not None and len(event.entry.body) <= len(event.previous.body) + _DIGITS_BYTES:

@@ -18,9 +18,9 @@ import msgspec
 from podscaler.api import field
 from podscaler.controlplane import listing, refusals
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.log import Event
+from podscaler.controlplane.log import StoreEvent
 from podscaler.controlplane.options import ListOptions
-from podscaler.controlplane.selecting import Selection
+from podscaler.controlplane.selecting import SelectionPredicate
 from podscaler.controlplane.store import Store
 from podscaler.errors import StatusError
 
@@ -87,7 +87,7 @@ class Watchers:
         self.waiting: dict[str, set[Subscription]] = {}
         store.listen(self._wake)
 
-    def _wake(self, events: list[Event]) -> None:
+    def _wake(self, events: list[StoreEvent]) -> None:
         changed: dict[str, set[str]] = {}
         for event in events:
             changed.setdefault(event.subject.resource, set()).add(event.subject.namespace)
@@ -109,7 +109,9 @@ class Subscription:
         receiver: is given what comes while somebody waits for a `batch`, which then waits on.
     """
 
-    def __init__(self, watchers: Watchers, selection: Selection, revision: int, initial: list[Entry] | None) -> None:
+    def __init__(
+        self, watchers: Watchers, selection: SelectionPredicate, revision: int, initial: list[Entry] | None
+    ) -> None:
         self._watchers = watchers
         self._selection = selection
         self._resource = selection.resource.storage_key
@@ -222,7 +224,7 @@ class Subscription:
             self._waiter = None
 
 
-def subscribe(watchers: Watchers, selection: Selection, options: ListOptions) -> Subscription:
+def subscribe(watchers: Watchers, selection: SelectionPredicate, options: ListOptions) -> Subscription:
     """A watcher of `selection` from `options.resource_version` on.
 
     Unset or 0 begins with an ADDED for each object there is, and so does `send_initial_events` (then for an older
@@ -272,7 +274,7 @@ def _check(options: ListOptions) -> None:
         raise refusals.invalid_options("ListOptions", errors)
 
 
-def _notice(event: Event, selection: Selection) -> Notice | None:
+def _notice(event: StoreEvent, selection: SelectionPredicate) -> Notice | None:
     """What a watcher of `selection` is told of `event`."""
     if not selection.namespace and not selection.is_filtered:
         frames = {} if event.frames is None else event.frames

@@ -23,7 +23,7 @@ from podscaler.controlplane import (
     refusals,
 )
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.granting import Give, Grant
+from podscaler.controlplane.granting import Allocation, Give
 from podscaler.controlplane.managing import FieldManagers
 from podscaler.controlplane.options import SERVER, Author, DeleteOptions, UpdateOptions
 from podscaler.controlplane.transactions import Transaction
@@ -60,7 +60,7 @@ class Deleted:
     gone: bool
 
 
-class Writer:
+class ObjectWriter:
     """Decides about writes.
 
     Args:
@@ -256,7 +256,7 @@ class Writer:
             raise refusals.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)
 
 
-def _put(transaction: Transaction, resource: Resource, new: Object, grant: Grant) -> Entry:
+def _put(transaction: Transaction, resource: Resource, new: Object, grant: Allocation) -> Entry:
     entry = transaction.put(resource.storage_key, new)
     if not transaction.is_dry:
         grant.keep()

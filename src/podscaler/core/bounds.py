@@ -7,7 +7,7 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior, points 3 to 5),
 
 from podscaler.api import numbers
 from podscaler.core import policies
-from podscaler.core.policies import Rates
+from podscaler.core.policies import PolicyFacts
 from podscaler.core.spec import Spec
 from podscaler.core.trace import Direction, Limits
 
@@ -45,7 +45,7 @@ def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
     )
 
 
-def with_behavior(spec: Spec, rates: Rates, wanted: int, current: int) -> Limits:
+def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> Limits:
     """`wanted` as far as the policies and the bound of its direction allow."""
     direction = _direction(wanted, current)
     if direction is Direction.UNCHANGED:

@@ -11,7 +11,7 @@ from podscaler.api.autoscaling import MetricStatus
 from podscaler.core import proposals, target_pods
 from podscaler.core.metric_spec import UnknownMetric
 from podscaler.core.model import Fact, IncompleteObservation, Observation, Scale
-from podscaler.core.proposals import Result
+from podscaler.core.proposals import MetricResult
 from podscaler.core.ratio import Tolerance
 from podscaler.core.settings import Settings
 from podscaler.core.situation import Situation
@@ -32,7 +32,7 @@ class Combined(Fact, frozen=True, gc=False):
     """
 
     target: TargetPods
-    results: tuple[Result, ...]
+    results: tuple[MetricResult, ...]
     combination: Combination
     failures: tuple[MetricFailure, ...]
     is_spec_error: bool
@@ -70,7 +70,7 @@ def of_metrics(
     )
 
 
-def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[Result, ...]:
+def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
     answers = observation.metrics
     results = []
     for index, metric in enumerate(spec.metrics):
@@ -82,7 +82,7 @@ def _results(spec: Spec, observation: Observation, situation: Situation) -> tupl
     return tuple(results)
 
 
-def _combination(results: Sequence[Result], failed: tuple[int, ...], current: int) -> Combination:
+def _combination(results: Sequence[MetricResult], failed: tuple[int, ...], current: int) -> Combination:
     winner = _winner(results)
     proposal = 0 if winner is None else results[winner].step.proposal or 0
     error = _error(results, failed)
@@ -91,7 +91,7 @@ def _combination(results: Sequence[Result], failed: tuple[int, ...], current: in
     return Combination(proposal, winner, failed, error)
 
 
-def _winner(results: Sequence[Result]) -> int | None:
+def _winner(results: Sequence[MetricResult]) -> int | None:
     """The index of the largest proposal; a later one takes the place of a 0 even where it is not larger."""
     best, winner = 0, None
     for index, result in enumerate(results):
@@ -101,7 +101,7 @@ def _winner(results: Sequence[Result]) -> int | None:
     return winner
 
 
-def _error(results: Sequence[Result], failed: tuple[int, ...]) -> str:
+def _error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
     failure = results[failed[0]].step.failure if failed else None
     if failure is None:
         return ""

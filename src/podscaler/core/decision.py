@@ -18,7 +18,7 @@ from podscaler.core.spec import Spec
 from podscaler.core.trace import Branch, Cooldown, Limits, Stabilization, Trace, ZeroRules
 
 
-class Event(Fact, frozen=True, gc=False):
+class AutoscalerEvent(Fact, frozen=True, gc=False):
     """One Event on the autoscaler, before any aggregation.
 
     Attributes:
@@ -31,9 +31,9 @@ class Event(Fact, frozen=True, gc=False):
     follows_status: bool = False
 
 
-def warning(reason: str, message: str) -> Event:
+def warning(reason: str, message: str) -> AutoscalerEvent:
     """An event of type Warning."""
-    return Event("Warning", reason, message)
+    return AutoscalerEvent("Warning", reason, message)
 
 
 class ErrorKind(StrEnum):
@@ -74,7 +74,7 @@ class Draft(msgspec.Struct, frozen=True):
     reason: str
     conditions: tuple[Condition, ...]
     past: History
-    events: tuple[Event, ...] = ()
+    events: tuple[AutoscalerEvent, ...] = ()
     combined: Combined | None = None
     tolerance: Tolerance | None = None
     stabilization: Stabilization | None = None
@@ -99,7 +99,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     replicas: int | None
     status: HorizontalPodAutoscalerStatus
-    events: tuple[Event, ...]
+    events: tuple[AutoscalerEvent, ...]
     history: History
     trace: Trace
     error: str = ""

@@ -121,7 +121,7 @@ class Neighbours(Protocol):
         ...
 
 
-class Alone:
+class NoNeighbours:
     """No other autoscaler in the namespace."""
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
@@ -130,7 +130,7 @@ class Alone:
         return set()
 
 
-ALONE = Alone()
+ALONE = NoNeighbours()
 
 
 class Observation(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ class Namespace:
         return len(self._keys_by_label.get(label, ()))
 
 
-class Recorded:
+class RecordedNeighbours:
     """The autoscalers that shared the pods of a sync, as somebody else found out.
 
     Args:

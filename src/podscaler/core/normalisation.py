@@ -8,7 +8,7 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisati
 from podscaler.core import bounds, stabilization
 from podscaler.core.history import History
 from podscaler.core.model import Fact
-from podscaler.core.policies import Rates
+from podscaler.core.policies import PolicyFacts
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
 from podscaler.core.stabilization import Stabilized
@@ -43,5 +43,5 @@ def by_windows(wish: Wish) -> Normalised:
     stabilized = stabilization.by_behavior(
         past.recommendations, wish.wanted, wish.current, now=now, windows_ns=windows_ns
     )
-    rates = Rates(spec.behavior, past, now, wish.settings.emulation)
+    rates = PolicyFacts(spec.behavior, past, now, wish.settings.emulation)
     return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, wish.current))

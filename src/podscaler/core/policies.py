@@ -19,7 +19,7 @@ from podscaler.core.trace import PolicyBudget
 DISABLED = "Disabled"
 
 
-class Rates(Fact, frozen=True, gc=False):
+class PolicyFacts(Fact, frozen=True, gc=False):
     """What the policies look at: themselves, earlier changes, and the instant."""
 
     behavior: Behavior
@@ -28,7 +28,7 @@ class Rates(Fact, frozen=True, gc=False):
     emulation: Emulation
 
 
-class Allowance(Fact, frozen=True, gc=False):
+class PolicyLimit(Fact, frozen=True, gc=False):
     """The count that the rate allows in one direction, never on the wrong side of the current one; and why."""
 
     select_policy: str
@@ -36,35 +36,35 @@ class Allowance(Fact, frozen=True, gc=False):
     budgets: tuple[PolicyBudget, ...] = ()
 
 
-def scale_up_allowance(rates: Rates, current: int) -> Allowance:
+def scale_up_allowance(rates: PolicyFacts, current: int) -> PolicyLimit:
     """The highest count that the policies allow (`Min`: the strictest of them decides)."""
     rules = rates.behavior.up
     if rules.select_policy == DISABLED:
-        return Allowance(DISABLED, current)
+        return PolicyLimit(DISABLED, current)
     budgets = tuple([_up_budget(policy, current, rates) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
     if rules.select_policy == "Min":
         limit = min(limits, default=numbers.INT32_MAX)
     else:
         limit = max(limits, default=numbers.INT32_MIN)
-    return Allowance(rules.select_policy, max(limit, current), budgets)
+    return PolicyLimit(rules.select_policy, max(limit, current), budgets)
 
 
-def scale_down_allowance(rates: Rates, current: int) -> Allowance:
+def scale_down_allowance(rates: PolicyFacts, current: int) -> PolicyLimit:
     """The lowest count that the policies allow (`Min`: the strictest of them decides)."""
     rules = rates.behavior.down
     if rules.select_policy == DISABLED:
-        return Allowance(DISABLED, current)
+        return PolicyLimit(DISABLED, current)
     budgets = tuple([_down_budget(policy, current, rates) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
     if rules.select_policy == "Min":
         limit = max(limits, default=numbers.INT32_MIN)
     else:
         limit = min(limits, default=numbers.INT32_MAX)
-    return Allowance(rules.select_policy, min(limit, current), budgets)
+    return PolicyLimit(rules.select_policy, min(limit, current), budgets)
 
 
-def _up_budget(policy: Policy, current: int, rates: Rates) -> PolicyBudget:
+def _up_budget(policy: Policy, current: int, rates: PolicyFacts) -> PolicyBudget:
     added, removed, start = _start(policy, current, rates)
     if policy.type == "Pods":
         limit = numbers.wrap32(start + policy.value)
@@ -75,7 +75,7 @@ def _up_budget(policy: Policy, current: int, rates: Rates) -> PolicyBudget:
     )
 
 
-def _down_budget(policy: Policy, current: int, rates: Rates) -> PolicyBudget:
+def _down_budget(policy: Policy, current: int, rates: PolicyFacts) -> PolicyBudget:
     added, removed, start = _start(policy, current, rates)
     if policy.type == "Pods":
         limit = numbers.wrap32(start - policy.value)
@@ -86,7 +86,7 @@ def _down_budget(policy: Policy, current: int, rates: Rates) -> PolicyBudget:
     )
 
 
-def _start(policy: Policy, current: int, rates: Rates) -> tuple[int, int, int]:
+def _start(policy: Policy, current: int, rates: PolicyFacts) -> tuple[int, int, int]:
     """Replicas added and removed within the period, and how many there were at its start."""
     cutoff = rates.now - policy.period_ns
     added = history.changed_since(rates.past.scale_ups, cutoff)

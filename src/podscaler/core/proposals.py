@@ -25,14 +25,14 @@ from podscaler.core.trace import MetricFailure, MetricStep
 NO_STATUS = MetricStatus()
 
 
-class Result(Fact, frozen=True, gc=False):
+class MetricResult(Fact, frozen=True, gc=False):
     """What became of one metric: the entry for `status.currentMetrics` (empty if it failed), and the step."""
 
     status: MetricStatus
     step: MetricStep
 
 
-def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> Result:
+def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> MetricResult:
     """The proposal of `metric` given the `answer` to its query (None where it needs none).
 
     Raises IncompleteObservation where it needs one.
@@ -48,14 +48,14 @@ def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> Re
         return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
     target, subject = _target_number(metric), metric.subject
     step = MetricStep(metric.type, metric.name, target, proposal.replicas, proposal.calculation, subject=subject)
-    return Result(_STATUS[type(metric)](metric, proposal.current), step)
+    return MetricResult(_STATUS[type(metric)](metric, proposal.current), step)
 
 
-def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> Result:
+def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> MetricResult:
     failure = MetricFailure(metric.reason, bare, f"{metric.outer}{inner}{bare}")
     target, subject = _target_number(metric), metric.subject
     step = MetricStep(metric.type, metric.name, target, None, calculation, failure, subject)
-    return Result(NO_STATUS, step)
+    return MetricResult(NO_STATUS, step)
 
 
 def _target_number(metric: Metric) -> int | None:

@@ -9,16 +9,21 @@ from podscaler.api import instants, recording
 from podscaler.core.history import History, Recommendation, ScaleEvent
 
 
-def written(history: History) -> recording.History:
+def written(history: History) -> recording.RecordedHistory:
     """The history, for a line of a recording."""
-    return recording.History(
-        tuple([recording.Recommendation(each.replicas, instants.exact(each.at)) for each in history.recommendations]),
+    return recording.RecordedHistory(
+        tuple(
+            [
+                recording.RecordedRecommendation(each.replicas, instants.exact(each.at))
+                for each in history.recommendations
+            ]
+        ),
         tuple([_written_event(each) for each in history.scale_ups]),
         tuple([_written_event(each) for each in history.scale_downs]),
     )
 
 
-def read(wire: recording.History) -> History:
+def read(wire: recording.RecordedHistory) -> History:
     """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
     return History(
         tuple([Recommendation(each.replicas, instants.parse(each.time)) for each in wire.recommendations]),
@@ -27,9 +32,9 @@ def read(wire: recording.History) -> History:
     )
 
 
-def _written_event(event: ScaleEvent) -> recording.ScaleEvent:
-    return recording.ScaleEvent(event.change, instants.exact(event.at), event.is_outdated)
+def _written_event(event: ScaleEvent) -> recording.RecordedScaleEvent:
+    return recording.RecordedScaleEvent(event.change, instants.exact(event.at), event.is_outdated)
 
 
-def _read_event(wire: recording.ScaleEvent) -> ScaleEvent:
+def _read_event(wire: recording.RecordedScaleEvent) -> ScaleEvent:
     return ScaleEvent(wire.change, instants.parse(wire.time), wire.outdated)

@@ -16,14 +16,14 @@ import msgspec
 
 from podscaler.api import autoscaling, instants, meta, metrics, pods, recording
 from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
-from podscaler.api.recording import Line, RecordingError
+from podscaler.api.recording import RecordingError, RecordingLine
 from podscaler.core import decide, history, intake, model, recorded_history, samples, settings, settle
 from podscaler.core import spec as specs
 from podscaler.core.decision import Decision, Draft
 from podscaler.core.history import History
 from podscaler.core.metric_spec import Metric, PodsMetric, ResourceMetric
 from podscaler.core.model import Answer, Neighbours, Observation, Pod
-from podscaler.core.neighbours import Recorded, SelectorStore
+from podscaler.core.neighbours import RecordedNeighbours, SelectorStore
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
 from podscaler.core.trace import Trace
@@ -56,10 +56,10 @@ class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
     trace: Trace | msgspec.UnsetType = msgspec.UNSET
 
 
-class Sync(NamedTuple):
+class RecordedSync(NamedTuple):
     """What a sync line saw, and what was remembered then: all that a decision is made from."""
 
-    line: Line
+    line: RecordingLine
     spec: Spec
     observation: Observation
     past: History
@@ -98,7 +98,7 @@ def decisions(
         raise RecordingError("line 1: the recording is empty; its first line must be a header")
 
 
-def _with(header: recording.Header, version: str, flags: Mapping[str, Any]) -> recording.Header:
+def _with(header: recording.RecordingHeader, version: str, flags: Mapping[str, Any]) -> recording.RecordingHeader:
     kubernetes = version or header.kubernetes
     return msgspec.structs.replace(header, kubernetes=kubernetes, flags=header.flags | dict(flags))
 
@@ -110,7 +110,7 @@ class Replay:
         header: its first line.
     """
 
-    def __init__(self, header: recording.Header) -> None:
+    def __init__(self, header: recording.RecordingHeader) -> None:
         try:
             self.settings: Settings = settings.from_flags(header.flags, header.kubernetes)
         except ValueError as error:
@@ -121,12 +121,12 @@ class Replay:
         self._pods: dict[bytes, Pod] = {}
         self._specs: dict[tuple[str, str, bytes], Spec] = {}
 
-    def read(self, text: bytes) -> tuple[Line, Spec, Decision] | None:
+    def read(self, text: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
         """What is decided about a sync line; None for the end of an autoscaler. Raises RecordingError."""
         sync = self.look(text)
         return None if sync is None else (sync.line, sync.spec, self.decide(sync))
 
-    def look(self, text: bytes) -> Sync | None:
+    def look(self, text: bytes) -> RecordedSync | None:
         """What a sync line saw, for `decide`; None for the end of an autoscaler. Raises RecordingError."""
         line = recording.read_line(text)
         try:
@@ -136,11 +136,11 @@ class Replay:
                 return None
             spec = self._spec(line.hpa)
             self._advance(spec.key, now)
-            return Sync(line, spec, self._observation(line, line.hpa, spec), self._past(line, spec), now)
+            return RecordedSync(line, spec, self._observation(line, line.hpa, spec), self._past(line, spec), now)
         except (ValueError, msgspec.DecodeError) as error:
             raise RecordingError(str(error)) from None
 
-    def decide(self, sync: Sync) -> Decision:
+    def decide(self, sync: RecordedSync) -> Decision:
         """What is decided about the sync that was looked at last. Raises RecordingError."""
         try:
             decision = decide.decide(sync.spec, sync.observation, sync.past, sync.now, self.settings)
@@ -162,12 +162,12 @@ class Replay:
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
         self._seen_at[key] = now
 
-    def _past(self, line: Line, spec: Spec) -> History:
+    def _past(self, line: RecordingLine, spec: Spec) -> History:
         if line.history is not None:
             return recorded_history.read(line.history)
         return self._histories.get(spec.key, history.EMPTY)
 
-    def _observation(self, line: Line, hpa: recording.Autoscaler, spec: Spec) -> Observation:
+    def _observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
         return Observation(
             scale=self._scale(line, spec),
             status=hpa.status,
@@ -178,19 +178,19 @@ class Replay:
             is_registered=not line.gone,
         )
 
-    def _neighbours(self, line: Line, spec: Spec) -> Neighbours:
+    def _neighbours(self, line: RecordingLine, spec: Spec) -> Neighbours:
         if line.neighbours is not None:
-            return Recorded(line.neighbours)
+            return RecordedNeighbours(line.neighbours)
         return self._selectors.namespace(spec.namespace)
 
-    def _scale(self, line: Line, spec: Spec) -> model.Scale | model.Failure:
+    def _scale(self, line: RecordingLine, spec: Spec) -> model.Scale | model.Failure:
         if line.scale is not None:
             return intake.scale(line.scale)
         if spec.target_fault:
             return model.Failure("")
         raise RecordingError("`scale` is missing")
 
-    def _spec(self, hpa: recording.Autoscaler) -> Spec:
+    def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
         name, namespace, text = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
         spec = self._specs.get((namespace, name, text))
         if spec is None:
@@ -209,7 +209,7 @@ class Replay:
             self._pods[text] = pod
         return pod
 
-    def _answers(self, line: Line, spec: Spec) -> list[Answer | None]:
+    def _answers(self, line: RecordingLine, spec: Spec) -> list[Answer | None]:
         """The recorded answers as facts; those beyond the metrics of the spec are left out."""
         answers = zip(spec.metrics, line.metrics or (), strict=False)
         return [None if answer is None else self._answer(metric, answer) for metric, answer in answers]
@@ -227,7 +227,7 @@ class Replay:
         return samples.of_values(answer, rules)
 
 
-def _settled(decision: Decision, sync: Sync) -> Decision:
+def _settled(decision: Decision, sync: RecordedSync) -> Decision:
     """The decision as it turned out. Raises ValueError for a time that cannot be read."""
     line = sync.line
     if decision.draft is not None and (line.scale_update or line.scaled_at):
@@ -251,7 +251,7 @@ def _scaled(draft: Draft, answers: Sequence[object], now: int, scaled_at: int | 
     return settle.written(draft, at if scaled_at is None else scaled_at)
 
 
-def _decision_line(line: Line, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
+def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
     return DecisionLine(
         time=line.time,
         hpa=spec.key,

@@ -16,7 +16,7 @@ from podscaler.api import instants
 from podscaler.api.autoscaling import Condition, HorizontalPodAutoscalerStatus
 from podscaler.core import history
 from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, Conditions
-from podscaler.core.decision import Action, Decision, Draft, ErrorKind, Event, warning
+from podscaler.core.decision import Action, AutoscalerEvent, Decision, Draft, ErrorKind, warning
 from podscaler.core.history import History, ScaleEvent
 from podscaler.core.model import Failure
 from podscaler.core.spec import Spec
@@ -42,7 +42,7 @@ def written(draft: Draft, at: int) -> Decision:
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
     is_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
     _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, is_zero=is_zero)
-    event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
+    event = AutoscalerEvent("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
     return Decision(
         replicas=desired,
         status=_status(draft, desired, conditions.as_tuple(), scaled_at=at),
@@ -100,7 +100,7 @@ def inconclusive(draft: Draft) -> Decision:
     full_error = (
         f"failed to compute desired number of replicas based on listed metrics for {draft.spec.reference}: {error}"
     )
-    event = Event("Warning", "FailedComputeMetricsReplicas", error, follows_status=True)
+    event = AutoscalerEvent("Warning", "FailedComputeMetricsReplicas", error, follows_status=True)
     return Decision(
         replicas=None,
         status=_status(draft, draft.observation.status.desired_replicas, draft.conditions),
@@ -120,7 +120,7 @@ def unreported(decision: Decision, before: HorizontalPodAutoscalerStatus, name: 
         name: the autoscaler's.
         error: the bare text.
     """
-    event = Event("Warning", "FailedUpdateStatus", error, follows_status=True)
+    event = AutoscalerEvent("Warning", "FailedUpdateStatus", error, follows_status=True)
     early = [each for each in decision.events if not each.follows_status]
     late = [each for each in decision.events if each.follows_status]
     full_error, kind = decision.error, decision.error_kind

@@ -13,7 +13,7 @@ import msgspec
 
 from podscaler.errors import StatusError
 from podscaler.kube import failures
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class _Kind(msgspec.Struct):
     kind: str = ""
 
 
-def typed(answer: Answer, decoder: "msgspec.json.Decoder[T]") -> T:
+def typed(answer: Response, decoder: "msgspec.json.Decoder[T]") -> T:
     """The object in an answer that may leave out its kind (resource and external metrics). Raises StatusError."""
     content_type = answer.headers.get("content-type", "application/json").partition(";")[0].strip()
     if not answer.body:
@@ -32,7 +32,7 @@ def typed(answer: Answer, decoder: "msgspec.json.Decoder[T]") -> T:
     return _decoded(answer.body, decoder)
 
 
-def with_kind(answer: Answer, decoder: "msgspec.json.Decoder[T]") -> T:
+def with_kind(answer: Response, decoder: "msgspec.json.Decoder[T]") -> T:
     """The object in an answer that must name its kind (custom metrics, scale). Raises StatusError."""
     try:
         kind = msgspec.json.decode(answer.body, type=_Kind).kind if answer.body else ""

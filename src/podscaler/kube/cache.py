@@ -50,7 +50,7 @@ T = TypeVar("T", bound=Cached)
 T_contra = TypeVar("T_contra", bound=Cached, contravariant=True)
 
 
-class Handler(Protocol[T_contra]):
+class ResourceEventHandler(Protocol[T_contra]):
     """Who wants to know of changes; called on the event loop, and must not wait."""
 
     def added(self, obj: T_contra) -> None:
@@ -78,7 +78,7 @@ class Cache(Generic[T]):
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, T]] = {}
         self._indexes: dict[str, dict[tuple[str, str], dict[str, T]]] = {}
-        self._handlers: list[Handler[T]] = []
+        self._handlers: list[ResourceEventHandler[T]] = []
         self._synced = asyncio.Event()
         self.version = ""
 
@@ -98,7 +98,7 @@ class Cache(Generic[T]):
         """Return once the first complete list has arrived."""
         await self._synced.wait()
 
-    def subscribe(self, handler: Handler[T]) -> None:
+    def subscribe(self, handler: ResourceEventHandler[T]) -> None:
         """Tell `handler` of every change from now on; objects that are there already are added to it at once."""
         self._handlers.append(handler)
         for obj in list(self):
@@ -197,7 +197,7 @@ class Cache(Generic[T]):
         for handler in self._handlers:
             self._tell(handler, old, new)
 
-    def _tell(self, handler: Handler[T], old: T | None, new: T | None) -> None:
+    def _tell(self, handler: ResourceEventHandler[T], old: T | None, new: T | None) -> None:
         try:
             if new is None:
                 assert old is not None

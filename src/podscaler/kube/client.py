@@ -23,7 +23,7 @@ from podscaler.clock import Clock
 from podscaler.errors import StatusError
 from podscaler.kube import failures, urls
 from podscaler.kube.rate_limit import TokenBucket
-from podscaler.kube.transport import Answer, Request, Stream, Transport, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport, TransportError
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Client:
 
     async def fetch(
         self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S
-    ) -> Answer:
+    ) -> Response:
         """As `get`, the whole answer (of status 200-206). Raises StatusError."""
         request = Request("GET", path, urls.query(query), headers={"Accept": JSON}, timeout_s=timeout_s)
         return await self._send(request, subject)
@@ -111,7 +111,7 @@ class Client:
     @asynccontextmanager
     async def watch(
         self, path: str, *, subject: str, query: Query = (), timeout_s: float | None = None
-    ) -> AsyncIterator[Stream]:
+    ) -> AsyncIterator[ResponseStream]:
         """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading.
 
         `timeout_s` ends a watch that the server should have ended by then.
@@ -122,7 +122,7 @@ class Client:
             await self._limit.take()
         async with self._transport.stream(request) as stream:
             if not 200 <= stream.status <= 206:
-                answer = Answer(stream.status, stream.headers, await stream.read())
+                answer = Response(stream.status, stream.headers, await stream.read())
                 raise failures.of_answer(answer, method="WATCH", subject=subject)
             yield stream
 
@@ -136,7 +136,7 @@ class Client:
             headers["Content-Type"] = content_type
         return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
 
-    async def _send(self, request: Request, subject: str) -> Answer:
+    async def _send(self, request: Request, subject: str) -> Response:
         for number in range(RETRIES):
             try:
                 return await self._attempt(request, subject)
@@ -153,7 +153,7 @@ class Client:
     def _spread(self, delay_s: float) -> float:
         return delay_s if self._rng is None else delay_s * (1 + self._rng.random() * SPREAD_RATIO)
 
-    async def _attempt(self, request: Request, subject: str) -> Answer:
+    async def _attempt(self, request: Request, subject: str) -> Response:
         if self._limit is not None:
             await self._limit.take()
         answer = await self._transport.request(request)

@@ -6,7 +6,7 @@ later, except a token that others renew. Secrets do not show in its `repr`.
 
 from dataclasses import dataclass, field
 
-from podscaler.kube.credentials import ClientCertificates, Credentials, Header, NoCredentials, TokenFile
+from podscaler.kube.credentials import ClientCertificates, Credentials, NoCredentials, StaticHeader, TokenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Config:
     @property
     def _credential_kind(self) -> str:
         match self.credentials:
-            case Header():
+            case StaticHeader():
                 return "a bearer token"
             case TokenFile() as file:
                 return f"the token in {file.path}"
@@ -62,4 +62,4 @@ class Config:
     @property
     def renews_credentials(self) -> bool:
         """Whether credentials may change while the program runs, so that a refusal may heal."""
-        return self.certificates is not None or not isinstance(self.credentials, NoCredentials | Header)
+        return self.certificates is not None or not isinstance(self.credentials, NoCredentials | StaticHeader)

@@ -11,7 +11,7 @@ from typing import cast
 
 from podscaler.kube import causes
 from podscaler.kube.causes import NoAnswer
-from podscaler.kube.http_response import Response
+from podscaler.kube.http_response import HTTPResponse
 
 UNREAD_MAX_BYTES = 1 << 20
 """So much of a stream may wait to be read; then the server has to wait."""
@@ -32,7 +32,7 @@ class Connection(asyncio.Protocol):
         self._address = address
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._response: Response | None = None
+        self._response: HTTPResponse | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._streams = False
         self._unread_bytes = 0
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def whole(self, data: bytes, timeout_s: float | None) -> Response:
+    async def whole(self, data: bytes, timeout_s: float | None) -> HTTPResponse:
         """Send a request; the complete response. Raises NoAnswer."""
         response = self._begin(data, streams=False)
         timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire)
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self.finish()
         return response
 
-    async def head(self, data: bytes) -> Response:
+    async def head(self, data: bytes) -> HTTPResponse:
         """Send a request; the response as soon as its head is there. Read on with `more`, then `finish`."""
         response = self._begin(data, streams=True)
         while not response.status:
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
 
     async def more(self) -> list[bytes]:
         """The next pieces of the body; empty at its end. Raises NoAnswer."""
-        response = cast(Response, self._response)
+        response = cast(HTTPResponse, self._response)
         while not (chunks := response.take()):
             if response.is_complete:
                 return []
@@ -129,10 +129,10 @@ class Connection(asyncio.Protocol):
             return
         self._wake()
 
-    def _begin(self, data: bytes, *, streams: bool) -> Response:
+    def _begin(self, data: bytes, *, streams: bool) -> HTTPResponse:
         if self._transport is None:
             raise NoAnswer("EOF", broken=True, unanswered=True)
-        self._response, self._streams, self._failure = Response(), streams, None
+        self._response, self._streams, self._failure = HTTPResponse(), streams, None
         self._loop.call_soon(self._write, data)
         return self._response
 

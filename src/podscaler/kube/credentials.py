@@ -59,7 +59,7 @@ class NoCredentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class StaticHeader:
     """A header that never changes; see `bearer`."""
 
     value: str = field(repr=False)
@@ -73,9 +73,9 @@ class Header:
         return False
 
 
-def bearer(token: str) -> Header:
+def bearer(token: str) -> StaticHeader:
     """The header of a bearer token."""
-    return Header(f"Bearer {token}")
+    return StaticHeader(f"Bearer {token}")
 
 
 class TokenFile:

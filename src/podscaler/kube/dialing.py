@@ -20,9 +20,9 @@ from podscaler.kube import causes, socks
 from podscaler.kube.causes import NoAnswer
 from podscaler.kube.config import Config
 from podscaler.kube.connection import Connection
-from podscaler.kube.http_response import Response
+from podscaler.kube.http_response import HTTPResponse
 from podscaler.kube.proxies import DEFAULT_PORTS
-from podscaler.kube.tunnel import Tunnel
+from podscaler.kube.tunnel import ProxyTunnel
 
 DIAL_TIMEOUT_S = 30.0
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -33,7 +33,7 @@ DEAD_AFTER_MS = 45_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerAddress:
     """Where something listens, and how to get in."""
 
     scheme: str
@@ -48,12 +48,14 @@ class Place:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def place(url: str) -> Place:
+def place(url: str) -> ServerAddress:
     """Where `url` leads to."""
     parts = urlsplit(url)
     port = parts.port or DEFAULT_PORTS[parts.scheme]
     user = None if parts.username is None else unquote(parts.username)
-    return Place(parts.scheme, parts.hostname or "", port, user, unquote(parts.password or "") if user else None)
+    return ServerAddress(
+        parts.scheme, parts.hostname or "", port, user, unquote(parts.password or "") if user else None
+    )
 
 
 def needs_absolute_targets(config: Config) -> bool:
@@ -61,7 +63,7 @@ def needs_absolute_targets(config: Config) -> bool:
     return config.server.startswith("http:") and bool(config.proxy) and (config.proxy or "").startswith("http")
 
 
-def proxy_authorization(proxy: Place) -> str | None:
+def proxy_authorization(proxy: ServerAddress) -> str | None:
     """The value of Proxy-Authorization; None where the proxy's URL names nobody."""
     if proxy.user is None:
         return None
@@ -83,7 +85,7 @@ async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
     return made
 
 
-async def _direct(made: Connection, config: Config, server: Place, context: ssl.SSLContext | None) -> None:
+async def _direct(made: Connection, config: Config, server: ServerAddress, context: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
     connected = await _socket_to(server)
     await loop.create_connection(
@@ -95,7 +97,9 @@ async def _direct(made: Connection, config: Config, server: Place, context: ssl.
     )
 
 
-async def _through_proxy(made: Connection, config: Config, proxy: Place, context: ssl.SSLContext | None) -> None:
+async def _through_proxy(
+    made: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
+) -> None:
     loop, server = asyncio.get_running_loop(), place(config.server)
     opened = await _open_proxy(proxy)
     if not needs_absolute_targets(config):
@@ -116,11 +120,11 @@ async def _through_proxy(made: Connection, config: Config, proxy: Place, context
     made.connection_made(transport)
 
 
-async def _open_proxy(proxy: Place) -> Tunnel:
+async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
     try:
         context = await asyncio.to_thread(ssl.create_default_context) if proxy.scheme == "https" else None
         _, opened = await asyncio.get_running_loop().create_connection(
-            Tunnel,
+            ProxyTunnel,
             sock=await _socket_to(proxy),
             ssl=context,
             server_hostname=proxy.host if context else None,
@@ -131,12 +135,12 @@ async def _open_proxy(proxy: Place) -> Tunnel:
     return opened
 
 
-async def _connect(opened: Tunnel, server: Place, proxy: Place) -> None:
+async def _connect(opened: ProxyTunnel, server: ServerAddress, proxy: ServerAddress) -> None:
     lines = [f"CONNECT {server.address} HTTP/1.1", f"Host: {server.address}"]
     if authorization := proxy_authorization(proxy):
         lines.append(f"Proxy-Authorization: {authorization}")
     opened.write("\r\n".join([*lines, "", ""]).encode())
-    answer = Response()
+    answer = HTTPResponse()
     try:
         answer.feed(await opened.until(b"\r\n\r\n"))
     except ValueError as error:
@@ -146,11 +150,11 @@ async def _connect(opened: Tunnel, server: Place, proxy: Place) -> None:
         raise NoAnswer(f"proxyconnect tcp: the proxy {proxy.address} answered CONNECT with status {answer.status}")
 
 
-def _pair(proxy: Place) -> tuple[str, str] | None:
+def _pair(proxy: ServerAddress) -> tuple[str, str] | None:
     return None if proxy.user is None else (proxy.user, proxy.password or "")
 
 
-async def _socket_to(where: Place) -> socket.socket:
+async def _socket_to(where: ServerAddress) -> socket.socket:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)
     return await aiohappyeyeballs.start_connection(

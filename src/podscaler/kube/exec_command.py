@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from podscaler.clock import NANOSECONDS
-from podscaler.kube.kubeconfig_file import Cluster, Exec
+from podscaler.kube.kubeconfig_file import Exec, KubeconfigCluster
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
@@ -103,7 +103,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
     return made
 
 
-def cluster_info(cluster: Cluster, ca_pem: bytes | None) -> dict[str, Any]:
+def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
     """The cluster as `spec.cluster` of ExecCredential tells it; empty fields are left out."""
     config = next((each.extension for each in cluster.extensions or () if each.name == CONFIG_EXTENSION), None)
     told = {

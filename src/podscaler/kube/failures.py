@@ -12,7 +12,7 @@ import msgspec
 
 from podscaler.api.quoting import quoted
 from podscaler.errors import Cause, StatusError
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 
 BODY_TEXT_MAX_BYTES = 2048
 TEXTS = {
@@ -45,7 +45,7 @@ class _Status(msgspec.Struct):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-def of_answer(answer: Answer, *, method: str, subject: str) -> StatusError:
+def of_answer(answer: Response, *, method: str, subject: str) -> StatusError:
     """The failure that an answer outside 200-206 stands for.
 
     Args:
@@ -64,10 +64,10 @@ def of_answer(answer: Answer, *, method: str, subject: str) -> StatusError:
 def of_status(data: bytes) -> StatusError | None:
     """The failure that an object of kind Status (the one in a watch's ERROR event) stands for; None for others."""
     status = _status_in(data)
-    return None if status is None else _from_status(status, Answer(status.code, {}, data))
+    return None if status is None else _from_status(status, Response(status.code, {}, data))
 
 
-def body_text(answer: Answer) -> str:
+def body_text(answer: Response) -> str:
     """The trimmed body where it is text, else `unknown`."""
     content_type = answer.headers.get("content-type", "")
     if content_type and not content_type.startswith("text/"):
@@ -83,7 +83,7 @@ def _status_in(body: bytes) -> _Status | None:
     return status if status.kind == "Status" and status.status == "Failure" else None
 
 
-def _from_status(status: _Status, answer: Answer) -> StatusError:
+def _from_status(status: _Status, answer: Response) -> StatusError:
     details = status.details or {}
     causes = [_cause(entry) for entry in details.get("causes") or () if isinstance(entry, dict)]
     return StatusError(
@@ -96,7 +96,7 @@ def _from_status(status: _Status, answer: Answer) -> StatusError:
     )
 
 
-def _retry_after(answer: Answer) -> dict[str, str]:
+def _retry_after(answer: Response) -> dict[str, str]:
     return {"Retry-After": answer.headers["retry-after"]} if "retry-after" in answer.headers else {}
 
 
@@ -106,7 +106,7 @@ def _cause(entry: dict[str, Any]) -> Cause:
     )
 
 
-def _generic(answer: Answer, method: str) -> tuple[str, str]:
+def _generic(answer: Response, method: str) -> tuple[str, str]:
     match answer.status:
         case 403:
             return "Forbidden", body_text(answer)

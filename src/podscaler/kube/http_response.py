@@ -29,7 +29,7 @@ class _Stage(Enum):
     COMPLETE = "complete"
 
 
-class Response:
+class HTTPResponse:
     """See the module's rules.
 
     Attributes:

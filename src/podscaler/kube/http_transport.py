@@ -21,9 +21,9 @@ from podscaler.kube import causes, dialing, tls
 from podscaler.kube.causes import NoAnswer
 from podscaler.kube.config import Config
 from podscaler.kube.connection import Connection
-from podscaler.kube.http_response import Response
+from podscaler.kube.http_response import HTTPResponse
 from podscaler.kube.pool import Pool
-from podscaler.kube.transport import Answer, Request, Stream, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
 
 GZIP = b"Accept-Encoding: gzip\r\n"
 """For whole answers only: compressing events one by one costs the server more than it saves anybody."""
@@ -63,7 +63,7 @@ class HttpTransport:
         self._shared_by_requests = self._shared_by_all + (GZIP if config.compression else b"")
         self._authorization: tuple[str | None, bytes] = (None, b"")
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """The answer. Raises TransportError."""
         try:
             authorization = await self._credentials()
@@ -75,7 +75,7 @@ class HttpTransport:
             raise self._failure(request, error) from error
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """The answer as it arrives; entering and reading may raise TransportError."""
         try:
             opened = await self._opened(request)
@@ -112,16 +112,16 @@ class HttpTransport:
         self._pem = pem
         self._pool.retire()
 
-    async def _whole(self, request: Request, authorization: str | None) -> Answer:
+    async def _whole(self, request: Request, authorization: str | None) -> Response:
         data = self._encoded(request, authorization, self._shared_by_requests)
         connection = self._pool.find_idle() or await self._acquired(request.timeout_s)
         try:
             response = await self._sent(connection, data, request)
         finally:
             self._pool.release(connection)
-        return Answer(response.status, response.headers, response.body())
+        return Response(response.status, response.headers, response.body())
 
-    async def _sent(self, connection: Connection, data: bytes, request: Request) -> Response:
+    async def _sent(self, connection: Connection, data: bytes, request: Request) -> HTTPResponse:
         try:
             return await connection.whole(data, request.timeout_s)
         except NoAnswer as error:
@@ -174,7 +174,7 @@ class HttpTransport:
 
 
 class _HttpStream:
-    def __init__(self, owner: HttpTransport, connection: Connection, request: Request, response: Response) -> None:
+    def __init__(self, owner: HttpTransport, connection: Connection, request: Request, response: HTTPResponse) -> None:
         self.connection = connection
         self.status = response.status
         self.headers = response.headers

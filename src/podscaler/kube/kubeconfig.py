@@ -24,7 +24,7 @@ from podscaler.kube.certificate_files import CertificateFiles
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import ClientCertificates, Credentials, NoCredentials, TokenFile
 from podscaler.kube.exec_plugin import ExecPlugin
-from podscaler.kube.kubeconfig_file import Cluster, File, User
+from podscaler.kube.kubeconfig_file import KubeconfigCluster, KubeconfigFile, KubeconfigUser
 
 
 def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
@@ -74,15 +74,15 @@ class _Choice(msgspec.Struct, frozen=True):
     origin: str
     namespace: str
     cluster_part: _Part
-    cluster: Cluster
+    cluster: KubeconfigCluster
     user_part: _Part
-    user: User
+    user: KubeconfigUser
 
 
-def _choose(files: Sequence[tuple[Path, File]], name: str, shown: str) -> _Choice:
+def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, shown: str) -> _Choice:
     _, context = _find(files, "contexts", name, shown)
     cluster_path, cluster = _find(files, "clusters", context.cluster, shown)
-    user_path, user = _find(files, "users", context.user, shown) if context.user else (cluster_path, User())
+    user_path, user = _find(files, "users", context.user, shown) if context.user else (cluster_path, KubeconfigUser())
     return _Choice(
         f'context "{name}" of {shown}',
         context.namespace or "default",
@@ -93,7 +93,7 @@ def _choose(files: Sequence[tuple[Path, File]], name: str, shown: str) -> _Choic
     )
 
 
-def _find(files: Sequence[tuple[Path, File]], section: str, name: str, shown: str) -> tuple[Path, Any]:
+def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, shown: str) -> tuple[Path, Any]:
     kind = section.removesuffix("s")
     for path, file in files:
         for entry in getattr(file, section) or ():
@@ -127,7 +127,7 @@ def _config(choice: _Choice, clock: Clock) -> Config:
     )
 
 
-def _server(part: _Part, cluster: Cluster) -> str:
+def _server(part: _Part, cluster: KubeconfigCluster) -> str:
     """The server's URL without a slash at the end."""
     server = cluster.server.rstrip("/")
     if not server.startswith(("https://", "http://")):
@@ -144,7 +144,7 @@ def _server(part: _Part, cluster: Cluster) -> str:
     return server
 
 
-def _proxy(part: _Part, cluster: Cluster, server: str) -> str | None:
+def _proxy(part: _Part, cluster: KubeconfigCluster, server: str) -> str | None:
     if not cluster.proxy_url:
         return proxies.from_environment(server)
     try:
@@ -153,7 +153,7 @@ def _proxy(part: _Part, cluster: Cluster, server: str) -> str | None:
         raise part.fault("proxy-url", str(error)) from error
 
 
-def _impersonation(part: _Part, user: User) -> tuple[tuple[str, str], ...]:
+def _impersonation(part: _Part, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
     try:
         return impersonation.headers(
             user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
@@ -162,7 +162,7 @@ def _impersonation(part: _Part, user: User) -> tuple[tuple[str, str], ...]:
         raise part.fault("as", str(error)) from error
 
 
-def _ca(part: _Part, cluster: Cluster) -> bytes | None:
+def _ca(part: _Part, cluster: KubeconfigCluster) -> bytes | None:
     data = part.bytes_of("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     if data is None:
         return None
@@ -173,7 +173,7 @@ def _ca(part: _Part, cluster: Cluster) -> bytes | None:
     return data
 
 
-def _client_certificate(part: _Part, user: User) -> tuple[bytes | None, bytes | None]:
+def _client_certificate(part: _Part, user: KubeconfigUser) -> tuple[bytes | None, bytes | None]:
     certificate = part.bytes_of("client-certificate", user.client_certificate_data, user.client_certificate)
     key = part.bytes_of("client-key", user.client_key_data, user.client_key)
     if certificate is None and key is None:

@@ -40,7 +40,7 @@ class Extension(msgspec.Struct, frozen=True):
     extension: Any = None
 
 
-class Cluster(msgspec.Struct, rename="kebab", frozen=True):
+class KubeconfigCluster(msgspec.Struct, rename="kebab", frozen=True):
     """`clusters[].cluster`."""
 
     server: str = ""
@@ -53,7 +53,7 @@ class Cluster(msgspec.Struct, rename="kebab", frozen=True):
     extensions: list[Extension] | None = None
 
 
-class User(msgspec.Struct, rename="kebab", frozen=True):
+class KubeconfigUser(msgspec.Struct, rename="kebab", frozen=True):
     """`users[].user`; `as_*` say who to act for."""
 
     client_certificate: str = ""
@@ -84,14 +84,14 @@ class NamedCluster(msgspec.Struct, frozen=True):
     """`clusters[]`."""
 
     name: str
-    cluster: Cluster | None = None
+    cluster: KubeconfigCluster | None = None
 
 
 class NamedUser(msgspec.Struct, frozen=True):
     """`users[]`."""
 
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class NamedContext(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class NamedContext(msgspec.Struct, frozen=True):
     context: Context | None = None
 
 
-class File(msgspec.Struct, rename="kebab", frozen=True):
+class KubeconfigFile(msgspec.Struct, rename="kebab", frozen=True):
     """A kubeconfig."""
 
     current_context: str | None = None
@@ -110,10 +110,10 @@ class File(msgspec.Struct, rename="kebab", frozen=True):
     contexts: list[NamedContext] | None = None
 
 
-def parse(path: Path, data: bytes) -> File:
+def parse(path: Path, data: bytes) -> KubeconfigFile:
     """The typed content of a kubeconfig. Raises UsageError for what is no YAML, or has a field of another type."""
     try:
-        return msgspec.convert(yaml.safe_load(data) or {}, File)
+        return msgspec.convert(yaml.safe_load(data) or {}, KubeconfigFile)
     except yaml.YAMLError as error:
         raise UsageError(f"kubeconfig {path}: not valid YAML: {' '.join(str(error).split())}") from error
     except msgspec.ValidationError as error:

@@ -8,7 +8,7 @@ and not stored).
 from contextlib import AbstractAsyncContextManager
 
 from podscaler.errors import StatusError
-from podscaler.kube.transport import Answer, Request, Stream, Transport
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport
 
 REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenreviews")
 
@@ -35,14 +35,14 @@ class ReadOnlyTransport:
         """As in Transport."""
         return self._transport.server
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As in Transport. Raises NothingIsWritten, without sending anything."""
         is_review = request.method == "POST" and request.path.startswith(REVIEWS)
         if request.method != "GET" and not is_review:
             raise NothingIsWritten(request)
         return await self._transport.request(request)
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         """As in Transport; streams only read. Raises NothingIsWritten."""
         if request.method != "GET":
             raise NothingIsWritten(request)

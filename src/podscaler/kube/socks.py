@@ -25,14 +25,14 @@ REPLIES = {
 }
 
 
-class Wire(Protocol):
+class SocksConnection(Protocol):
     """What `connect` needs of a connection."""
 
     def write(self, data: bytes) -> None: ...
     async def exactly(self, count: int) -> bytes: ...
 
 
-async def connect(wire: Wire, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
+async def connect(wire: SocksConnection, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
     """Return once the proxy forwards to `host`. Raises NoAnswer, and EOFError where the proxy hangs up."""
     methods = bytes([NO_AUTHENTICATION, PASSWORD] if credentials else [NO_AUTHENTICATION])
     wire.write(bytes([VERSION, len(methods)]) + methods)
@@ -52,7 +52,7 @@ async def connect(wire: Wire, host: str, port: int, *, credentials: tuple[str, s
     await wire.exactly(length + 2)
 
 
-async def _log_in(wire: Wire, user: str, password: str) -> None:
+async def _log_in(wire: SocksConnection, user: str, password: str) -> None:
     name, secret = user.encode(), password.encode()
     if not 0 < len(name) < 256 or not 0 < len(secret) < 256:
         raise NoAnswer("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")

@@ -16,7 +16,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from podscaler.kube.transport import Answer, Request, Stream, Transport
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport
 
 METRICS_GROUP = re.compile(r"/apis/((?:custom\.|external\.)?metrics\.k8s\.io)/[^/]+/")
 OTHER = "API request"
@@ -63,7 +63,7 @@ class TracedTransport:
         """As in Transport."""
         return self._transport.server
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError."""
         if not trace.get_current_span().is_recording():
             return await self._transport.request(request)
@@ -80,7 +80,7 @@ class TracedTransport:
             _tell(span, answer)
             return answer
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         """As in Transport: without a span, as it may last for hours."""
         return self._transport.stream(request)
 
@@ -102,7 +102,7 @@ def _with_trace(request: Request) -> Request:
     return replace(request, headers=headers)
 
 
-def _tell(span: Span, answer: Answer) -> None:
+def _tell(span: Span, answer: Response) -> None:
     span.set_attribute("http.response.status_code", answer.status)
     if answer.status >= 400:
         span.set_status(StatusCode.ERROR, f"status {answer.status}")

@@ -43,7 +43,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """One answer, read to its end."""
 
     status: int
@@ -51,7 +51,7 @@ class Answer:
     body: bytes
 
 
-class Stream(Protocol):
+class ResponseStream(Protocol):
     """An answer that is still arriving."""
 
     @property
@@ -81,11 +81,11 @@ class Transport(Protocol):
         """Where requests go: `https://host:port`, perhaps with a path."""
         ...
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """The answer. Raises TransportError."""
         ...
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         """The answer as it arrives; entering and reading may raise TransportError."""
         ...
 

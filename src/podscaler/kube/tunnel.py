@@ -9,7 +9,7 @@ from typing import cast
 HELLO_MAX_BYTES = 1 << 16
 
 
-class Tunnel(asyncio.Protocol):
+class ProxyTunnel(asyncio.Protocol):
     """A connection to a proxy, read in pieces of a known end. Reading raises EOFError where the proxy hangs up."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ from podscaler.kube.backoff import Backoff
 from podscaler.kube.cache import Cache, Cached, Key, key_of
 from podscaler.kube.client import Client, Query, is_not_served, retry_delay_s
 from podscaler.kube.transport import TransportError
-from podscaler.kube.watch_events import EndedEarly, Event, Page
+from podscaler.kube.watch_events import EndedEarly, Page, WatchEvent
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ T = TypeVar("T", bound=Cached)
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Generic[T]):
+class WatchSource(Generic[T]):
     """What to follow.
 
     Attributes:
@@ -78,7 +78,9 @@ class Reflector(Generic[T]):
         rng: for spread in time.
     """
 
-    def __init__(self, client: Client, source: Source[T], *, cache: Cache[T], clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self, client: Client, source: WatchSource[T], *, cache: Cache[T], clock: Clock, rng: random.Random
+    ) -> None:
         self._client = client
         self._source = source
         self._cache = cache
@@ -233,7 +235,7 @@ class Reflector(Generic[T]):
             if not index % PAGE_OBJECTS:
                 await asyncio.sleep(0)
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: WatchEvent) -> None:
         if event.type == "BOOKMARK":
             self._bookmark(event.object)
             return

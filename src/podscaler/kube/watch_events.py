@@ -30,7 +30,7 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class Event(msgspec.Struct):
+class WatchEvent(msgspec.Struct):
     """One line of a watch."""
 
     type: str
@@ -54,7 +54,7 @@ class EndedEarly(StatusError):
 
 
 _PAGE = msgspec.json.Decoder(Page)
-_EVENT = msgspec.json.Decoder(Event)
+_EVENT = msgspec.json.Decoder(WatchEvent)
 _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
@@ -66,7 +66,7 @@ def page(body: bytes) -> Page:
         raise StatusError(f"unable to decode a list: {error}", code=0) from error
 
 
-def event(line: bytes) -> Event:
+def event(line: bytes) -> WatchEvent:
     """The event in a line, never one of type ERROR. Raises StatusError: the one in the event, or for nonsense."""
     try:
         found = _EVENT.decode(line)

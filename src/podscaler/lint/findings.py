@@ -1,6 +1,6 @@
 """What linting reports, and what a rule is.
 
-Rules (`podscaler.lint.rules`) yield what they found as `Found`; `linter` makes `Finding`s of it, which the command
+Rules (`podscaler.lint.rules`) yield what they found as `RuleFinding`; `linter` makes `Finding`s of it, which the command
 line prints.
 """
 
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RuleFinding:
     """One thing that a rule found.
 
     Attributes:
@@ -60,7 +60,7 @@ class Rule:
     name: str
     severity: Severity
     summary: str
-    check: Callable[[Material], Iterator[Found]]
+    check: Callable[[Material], Iterator[RuleFinding]]
 
     @property
     def docs(self) -> str:

@@ -15,7 +15,7 @@ IGNORE_ANNOTATION = "podscaler.dev/lint-ignore"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class DocumentOrigin:
     """Where an object comes from.
 
     Attributes:
@@ -47,7 +47,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class APIFinding:
     """What an API server would refuse or warn of: the field (empty where the text names it) and upstream's text."""
 
     field: str
@@ -74,8 +74,8 @@ class Item:
     name: str
     given: Object
     obj: Object
-    origin: Origin = Origin()
-    faults: tuple[Fault, ...] = ()
+    origin: DocumentOrigin = DocumentOrigin()
+    faults: tuple[APIFinding, ...] = ()
 
     @property
     def group(self) -> str:

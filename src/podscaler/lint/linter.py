@@ -9,14 +9,14 @@ refuses the very field that it is about.
 from collections.abc import Iterable, Iterator, Sequence
 
 from podscaler.lint import rulebook
-from podscaler.lint.findings import Finding, Found, Rule
+from podscaler.lint.findings import Finding, Rule, RuleFinding
 from podscaler.lint.items import Item
 from podscaler.lint.lines import Lines
-from podscaler.lint.material import Cluster, Material
+from podscaler.lint.material import ClusterMaterial, Material
 from podscaler.lint.rules import validity
 
 
-def lint(items: Iterable[Item], cluster: Cluster | None = None, *, files_only: bool = False) -> list[Finding]:
+def lint(items: Iterable[Item], cluster: ClusterMaterial | None = None, *, files_only: bool = False) -> list[Finding]:
     """All findings, by file, line and rule.
 
     Args:
@@ -34,18 +34,18 @@ def lint(items: Iterable[Item], cluster: Cluster | None = None, *, files_only: b
     return sorted(dict.fromkeys(found), key=_place)
 
 
-def _all(rules: Sequence[Rule], material: Material) -> Iterator[tuple[Rule, Found]]:
+def _all(rules: Sequence[Rule], material: Material) -> Iterator[tuple[Rule, RuleFinding]]:
     for rule in rules:
         for found in rule.check(material):
             if not _is_ignored(rule, found) and not _is_refused_already(rule, found):
                 yield rule, found
 
 
-def _is_ignored(rule: Rule, found: Found) -> bool:
+def _is_ignored(rule: Rule, found: RuleFinding) -> bool:
     return any(rule.id in item.ignored for item in (found.item, found.other) if item)
 
 
-def _is_refused_already(rule: Rule, found: Found) -> bool:
+def _is_refused_already(rule: Rule, found: RuleFinding) -> bool:
     """Whether the finding is about a field that the API server refuses: what follows from such a value is no news."""
     if rule in (validity.REFUSED, validity.ZERO) or not found.field:
         return False
@@ -59,11 +59,11 @@ def _is_within(field: str, parent: str) -> bool:
     return field == parent or field.startswith((f"{parent}.", f"{parent}["))
 
 
-def _is_all_live(found: Found) -> bool:
+def _is_all_live(found: RuleFinding) -> bool:
     return found.item.origin.is_live and (found.other is None or found.other.origin.is_live)
 
 
-def _finding(rule: Rule, found: Found, lines: dict[tuple[str, int], Lines]) -> Finding:
+def _finding(rule: Rule, found: RuleFinding, lines: dict[tuple[str, int], Lines]) -> Finding:
     item = found.item
     return Finding(
         rule,

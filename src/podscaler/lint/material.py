@@ -28,7 +28,7 @@ _SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class LintedMetric:
     """One metric of an autoscaler: its type, what stands under it, and the path of that."""
 
     type: str
@@ -61,7 +61,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Autoscaler:
+class LintedAutoscaler:
     """An autoscaler of either kind that can be decoded; `item.faults` says what the API server would refuse in it.
 
     Attributes:
@@ -76,7 +76,7 @@ class Autoscaler:
     reference: Object
     target_key: Key
     target: Item | None
-    metrics: tuple[Metric, ...]
+    metrics: tuple[LintedMetric, ...]
 
     @property
     def least(self) -> int:
@@ -101,7 +101,7 @@ class Autoscaler:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterMaterial:
     """What is known of a cluster besides the objects.
 
     Attributes:
@@ -127,7 +127,7 @@ class Material:
         cluster: None for files alone.
     """
 
-    def __init__(self, items: Iterable[Item], cluster: Cluster | None = None) -> None:
+    def __init__(self, items: Iterable[Item], cluster: ClusterMaterial | None = None) -> None:
         self.items: Sequence[Item] = tuple(items)
         self.cluster = cluster
         self._by_key: dict[Key, Item] = {}
@@ -137,7 +137,7 @@ class Material:
             self._by_key.setdefault(item.key, item)
             self._by_kind[item.group, item.kind.lower()].append(item)
             self._by_place[item.group, item.kind.lower(), item.namespace].append(item)
-        self.autoscalers: Sequence[Autoscaler] = tuple(
+        self.autoscalers: Sequence[LintedAutoscaler] = tuple(
             self._autoscaler(item) for item in self.items if is_autoscaler(item) and item.obj
         )
 
@@ -151,7 +151,7 @@ class Material:
             return self._by_kind.get((group, kind.lower()), ())
         return self._by_place.get((group, kind.lower(), namespace), ())
 
-    def _autoscaler(self, item: Item) -> Autoscaler:
+    def _autoscaler(self, item: Item) -> LintedAutoscaler:
         item = _without_refused(item)
         reference = item.spec.get("scaleTargetRef") or {}
         key = Key(
@@ -160,14 +160,14 @@ class Material:
             item.namespace,
             reference.get("name", ""),
         )
-        return Autoscaler(item, reference, key, self.find(key), tuple(_metrics(item.spec.get("metrics") or ())))
+        return LintedAutoscaler(item, reference, key, self.find(key), tuple(_metrics(item.spec.get("metrics") or ())))
 
 
-def _metrics(written: Iterable[Object]) -> Iterable[Metric]:
+def _metrics(written: Iterable[Object]) -> Iterable[LintedMetric]:
     for index, metric in enumerate(written):
         name = _SOURCES.get(metric.get("type", ""), "")
         if metric.get(name):  # a cluster may serve types that are newer than this
-            yield Metric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
+            yield LintedMetric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
 
 
 _PART = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")

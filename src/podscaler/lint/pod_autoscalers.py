@@ -17,7 +17,7 @@ from podscaler.api.custom import records
 from podscaler.api.field import FieldError
 from podscaler.api.kinds import hpa, hpa_validation, semantics
 from podscaler.api.resources import Object, Resource
-from podscaler.lint.items import Fault
+from podscaler.lint.items import APIFinding
 
 GROUP = pod_autoscaler.GROUP
 KIND = pod_autoscaler.KIND
@@ -27,7 +27,7 @@ _NO_FIELD = "<nil>"
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedPodAutoscaler:
     """One that was read by its definition: as written, with the definition's defaults, and what is odd about it."""
 
     given: Object
@@ -47,14 +47,14 @@ def _without_rules(part: Any) -> Any:
     return [_without_rules(item) for item in part] if isinstance(part, list) else part
 
 
-def decoded(value: Object) -> Decoded:
+def decoded(value: Object) -> DecodedPodAutoscaler:
     """As an API server reads it that has the definition. Raises DecodeError."""
     version = record().versions[0]
     assert version.decode is not None, "the schema of a custom resource is its definition's"
     found = version.decode(value)
     stored = semantics.copied(found.obj)
     version.default(stored)
-    return Decoded(found.obj, stored, tuple(found.problems))
+    return DecodedPodAutoscaler(found.obj, stored, tuple(found.problems))
 
 
 def in_v2(stored: Object) -> Object:
@@ -62,16 +62,16 @@ def in_v2(stored: Object) -> Object:
     return hpa.complete(decoding.decode_value(stored, "autoscaling/v2.HorizontalPodAutoscaler").obj)
 
 
-def refused(found: Iterable[FieldError]) -> Iterator[Fault]:
+def refused(found: Iterable[FieldError]) -> Iterator[APIFinding]:
     """What a server says by the definition, each field once: a wrong quantity is refused in four ways at a time."""
     seen: set[str] = set()
     for error in found:
         if error.field != _NO_FIELD and error.field not in seen:
             seen.add(error.field)
-            yield Fault(error.field, error.text)
+            yield APIFinding(error.field, error.text)
 
 
-def refused_by_controller(autoscaler: Object) -> Iterator[Fault]:
+def refused_by_controller(autoscaler: Object) -> Iterator[APIFinding]:
     """What is wrong with the spec of an autoscaler of autoscaling/v2."""
     for error in hpa_validation.faults(autoscaler, None):
-        yield Fault(error.field, error.text)
+        yield APIFinding(error.field, error.text)

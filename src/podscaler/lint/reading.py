@@ -18,7 +18,7 @@ from podscaler.api.json_text import DecodeError
 from podscaler.api.kinds import hpa_removed, metadata, semantics
 from podscaler.api.resources import Object, Resource, Version
 from podscaler.lint import pod_autoscalers
-from podscaler.lint.items import Fault, Item, Origin, mapping, text
+from podscaler.lint.items import APIFinding, DocumentOrigin, Item, mapping, text
 
 DEFAULT_NAMESPACE = "default"
 _GENERATED = "generated"
@@ -42,7 +42,7 @@ _UNNAMESPACED = frozenset(
 )
 
 
-def items(value: Any, origin: Origin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
+def items(value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
     """The objects of one parsed document; those of Lists each.
 
     A value that does not say what it is gives one item without a kind, with the fault.
@@ -66,11 +66,11 @@ def items(value: Any, origin: Origin, namespace: str = DEFAULT_NAMESPACE) -> Ite
         yield _item(value, origin, namespace)
 
 
-def _unreadable(origin: Origin, fault: str) -> Item:
-    return Item("", "", "", "", {}, {}, origin, (Fault("", fault),))
+def _unreadable(origin: DocumentOrigin, fault: str) -> Item:
+    return Item("", "", "", "", {}, {}, origin, (APIFinding("", fault),))
 
 
-def _of_list(value: Object, kind: str, origin: Origin, namespace: str) -> Iterator[Item]:
+def _of_list(value: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
     """The elements of a list; those of a list of one kind need not say what they are."""
     own = {} if kind == "List" else {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List")}
     prefix = f"{origin.path}." if origin.path else ""
@@ -79,7 +79,7 @@ def _of_list(value: Object, kind: str, origin: Origin, namespace: str) -> Iterat
         yield from items(typed, replace(origin, path=f"{prefix}items[{index}]"), namespace)
 
 
-def _item(value: Object, origin: Origin, namespace: str) -> Item:
+def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
     api_version, kind = value["apiVersion"], value["kind"]
     meta = mapping(value.get("metadata"))
     known = _known(api_version, kind)
@@ -97,7 +97,7 @@ def _item(value: Object, origin: Origin, namespace: str) -> Item:
             return _pod_autoscaler(item, value)
         return _unknown(item, value) if known is None else _decoded(item, value, *known)
     except DecodeError as error:
-        return replace(item, faults=(Fault("", str(error)),))
+        return replace(item, faults=(APIFinding("", str(error)),))
 
 
 def _unknown(item: Item, value: Object) -> Item:
@@ -106,11 +106,11 @@ def _unknown(item: Item, value: Object) -> Item:
     return replace(item, given=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
 
 
-def _faults_of_version(api_version: str, kind: str) -> tuple[Fault, ...]:
+def _faults_of_version(api_version: str, kind: str) -> tuple[APIFinding, ...]:
     """What is wrong with an autoscaler of a version that there never was; nothing with what is of other kinds."""
     if (api_version.rpartition("/")[0], kind) not in _AUTOSCALERS:
         return ()
-    return (Fault("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
+    return (APIFinding("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
 
 
 def _is_namespaced(api_version: str, kind: str, known: tuple[Resource, Version] | None) -> bool:
@@ -145,7 +145,7 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     found = replace(item, given=decoded.obj, obj=stored)
     if item.origin.is_live:
         return found
-    return replace(found, faults=(*(Fault("", each) for each in decoded.problems), *_refusals(resource, stored)))
+    return replace(found, faults=(*(APIFinding("", each) for each in decoded.problems), *_refusals(resource, stored)))
 
 
 def _pod_autoscaler(item: Item, value: Object) -> Item:
@@ -155,9 +155,9 @@ def _pod_autoscaler(item: Item, value: Object) -> Item:
     """
     record = pod_autoscalers.record()
     decoded = pod_autoscalers.decoded(value)
-    said: tuple[Fault, ...] = ()
+    said: tuple[APIFinding, ...] = ()
     if not item.origin.is_live:
-        said = tuple(Fault("", each) for each in decoded.problems)
+        said = tuple(APIFinding("", each) for each in decoded.problems)
         if refused := tuple(pod_autoscalers.refused(_errors(record, decoded.stored))):
             return replace(item, given=decoded.given, faults=said + refused)
     autoscaler = pod_autoscalers.in_v2(decoded.stored)
@@ -165,9 +165,9 @@ def _pod_autoscaler(item: Item, value: Object) -> Item:
     return replace(item, given=decoded.given, obj=autoscaler, faults=faults)
 
 
-def _refusals(resource: Resource, stored: Object) -> Iterator[Fault]:
+def _refusals(resource: Resource, stored: Object) -> Iterator[APIFinding]:
     for error in dict.fromkeys(_errors(resource, stored)):
-        yield Fault(error.field, error.text)
+        yield APIFinding(error.field, error.text)
 
 
 def _errors(resource: Resource, stored: Object) -> list[FieldError]:

@@ -5,7 +5,7 @@ Called by `linter` and by whoever lists them. The rule about annotations stands 
 
 from collections.abc import Iterator
 
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import IGNORE_ANNOTATION
 from podscaler.lint.material import Material
 from podscaler.lint.rules import (
@@ -24,12 +24,12 @@ from podscaler.lint.rules import (
 )
 
 
-def _unknown(material: Material) -> Iterator[Found]:
+def _unknown(material: Material) -> Iterator[RuleFinding]:
     known = {rule.id for rule in RULES}
     for item in material.items:
         for name in item.ignored:
             if name not in known:
-                yield Found(
+                yield RuleFinding(
                     item,
                     f"metadata.annotations[{IGNORE_ANNOTATION}]",
                     f"{name!r} is no rule, so the annotation switches nothing off by it",

@@ -19,7 +19,7 @@ from podscaler.api.selectors import Selector
 from podscaler.core import intake
 from podscaler.core.model import Pod
 from podscaler.lint.items import Item
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.lint.material import LintedAutoscaler, Material
 
 KNOWN = frozenset(
     {
@@ -36,7 +36,7 @@ _TEMPLATE = "spec.template.spec"
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class MeasuredContainer:
     """A container that counts: its name, its path in the workload, and itself with all defaults."""
 
     name: str
@@ -65,12 +65,12 @@ class Workload:
     item: Item
     labels: dict[str, str]
     selector: Selector
-    containers: tuple[Container, ...]
+    containers: tuple[MeasuredContainer, ...]
     pod: Pod
     has_pod_resources: bool
 
 
-def target_of(autoscaler: Autoscaler, material: Material) -> Workload | None:
+def target_of(autoscaler: LintedAutoscaler, material: Material) -> Workload | None:
     """The target of an autoscaler; None where it is not given, or cannot be read."""
     return read(autoscaler.target, material) if autoscaler.target else None
 
@@ -109,12 +109,12 @@ def _selector(item: Item) -> Selector:
     return selectors.from_label_selector(wanted)
 
 
-def _counting(spec: Object) -> Iterator[Container]:
+def _counting(spec: Object) -> Iterator[MeasuredContainer]:
     for index, container in enumerate(spec.get("containers") or ()):
-        yield Container(container.get("name", ""), f"{_TEMPLATE}.containers[{index}]", container)
+        yield MeasuredContainer(container.get("name", ""), f"{_TEMPLATE}.containers[{index}]", container)
     for index, container in enumerate(spec.get("initContainers") or ()):
         if container.get("restartPolicy") == "Always":
-            yield Container(container.get("name", ""), f"{_TEMPLATE}.initContainers[{index}]", container)
+            yield MeasuredContainer(container.get("name", ""), f"{_TEMPLATE}.initContainers[{index}]", container)
 
 
 def _limit_ranges(namespace: str, material: Material) -> Iterator[Object]:

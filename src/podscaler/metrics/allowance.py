@@ -37,7 +37,7 @@ SLOWER_RATIO = 1.5
 SLOW_S = 2.0
 
 
-class Allowance:
+class ConcurrencyLimiter:
     """See the module's rules.
 
     Args:

@@ -8,7 +8,7 @@ from podscaler.api.autoscaling import CrossVersionObjectReference
 from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
 from podscaler.api.selectors import Selector
 from podscaler.clock import Clock
-from podscaler.metrics.allowance import Allowance
+from podscaler.metrics.allowance import ConcurrencyLimiter
 from podscaler.metrics.source import MetricsSource
 
 
@@ -22,9 +22,9 @@ class LimitedMetricsSource:
 
     def __init__(self, source: MetricsSource, clock: Clock) -> None:
         self._source = source
-        self._resource = Allowance(clock)
-        self._custom = Allowance(clock)
-        self._external = Allowance(clock)
+        self._resource = ConcurrencyLimiter(clock)
+        self._custom = ConcurrencyLimiter(clock)
+        self._external = ConcurrencyLimiter(clock)
 
     async def resource_metrics(self, namespace: str, selector: Selector) -> PodMetricsList:
         """As the source. Raises StatusError."""

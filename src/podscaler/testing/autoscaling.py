@@ -10,7 +10,7 @@ from typing import Any
 from podscaler.clock import NANOSECONDS
 from podscaler.controller.loop import Controller
 from podscaler.controller.recording import Recording
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.kube.client import Client
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import HPAS, FakeCluster
@@ -48,7 +48,9 @@ class AutoscalerWorld:
         self.recording = recording
         self.clock = VirtualClock()
         self.cluster = FakeCluster(lists_deployments=lists_deployments)
-        self.settings = Settings(**({"sync_period_ns": 15 * NANOSECONDS, "history_namespace": None} | settings))
+        self.settings = ControllerSettings(
+            **({"sync_period_ns": 15 * NANOSECONDS, "history_namespace": None} | settings)
+        )
         self.tasks: list[asyncio.Task[None]] = []
         self.controller = self.make_controller()
 

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from podscaler.api import selectors
-from podscaler.kube.transport import Answer, Request, Stream, TransportError
-from podscaler.testing.transport import Failure, Feed, Reply, ScriptedStream, json_answer
+from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
+from podscaler.testing.transport import Feed, Reply, ScriptedStream, TransportFailure, json_answer
 
 Object = dict[str, Any]
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
@@ -174,7 +174,7 @@ class FakeCluster:
         """Answer every request whose path begins so by `reply`, watches too, until `recover`."""
         self._failing[below] = reply
         if below == "/":
-            self.end_watches(reply.cause if isinstance(reply, Failure) else "")
+            self.end_watches(reply.cause if isinstance(reply, TransportFailure) else "")
 
     def recover(self) -> None:
         """End all interference."""
@@ -194,25 +194,25 @@ class FakeCluster:
 
     # What a client sees.
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As a Transport. Raises TransportError where a test interferes so."""
         self.requests.append(request)
         reply = self._interfered(request)
         await asyncio.sleep(0)
-        if isinstance(reply, Failure):
+        if isinstance(reply, TransportFailure):
             raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
         if reply is None:
             reply = self._answer(request)
-        assert isinstance(reply, Answer), "a request that is no watch met a Feed"
+        assert isinstance(reply, Response), "a request that is no watch met a Feed"
         return reply
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """As a Transport: the events of a collection from now on."""
         self.requests.append(request)
         reply = self._interfered(request)
         await asyncio.sleep(0)
-        if isinstance(reply, Failure):
+        if isinstance(reply, TransportFailure):
             raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
         if reply is None:
             reply = Feed()
@@ -239,7 +239,7 @@ class FakeCluster:
             if int(obj["metadata"]["resourceVersion"]) > version:
                 feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response:
         if request.path in DISCOVERY:
             return json_answer(DISCOVERY[request.path])
         if request.path == POD_AUTOSCALERS and request.path not in self.collections:
@@ -262,7 +262,7 @@ class FakeCluster:
             return self._write_status(request)
         return refusal(404, "NotFound", f"{request.path} is not served")
 
-    def _config_map(self, request: Request) -> Answer:
+    def _config_map(self, request: Request) -> Response:
         name = request.path.removeprefix(CONFIG_MAPS).removeprefix("/")
         body = msgspec.json.decode(request.body or b"{}")
         if request.method == "POST":
@@ -284,7 +284,7 @@ class FakeCluster:
             found["metadata"]["resourceVersion"] = self._next_version()
         return json_answer(found)
 
-    def _pod_metrics(self, request: Request) -> Answer:
+    def _pod_metrics(self, request: Request) -> Response:
         namespace = request.path.split("/")[5]
         selector = selectors.parse(parse_qs(request.query).get("labelSelector", [""])[0])
         items = [
@@ -299,7 +299,7 @@ class FakeCluster:
         ]
         return json_answer({"kind": "PodMetricsList", "items": items})
 
-    def _scale(self, request: Request) -> Answer:
+    def _scale(self, request: Request) -> Response:
         _, _, _, _, _, namespace, plural, name, *_ = request.path.split("/")
         scale = self.scales.get((namespace, name))
         if scale is None:
@@ -313,7 +313,7 @@ class FakeCluster:
             self.tell_deployment(name, namespace=namespace)
         return json_answer(scale)
 
-    def _write_status(self, request: Request) -> Answer:
+    def _write_status(self, request: Request) -> Response:
         _, _, group, version, _, namespace, plural, name, _ = request.path.split("/")
         path = f"/apis/{group}/{version}/{plural}"
         old = self.collections[path].objects.get((namespace, name))
@@ -338,14 +338,14 @@ class FakeCluster:
         return str(self._version)
 
 
-def refusal(code: int, reason: str, message: str) -> Answer:
+def refusal(code: int, reason: str, message: str) -> Response:
     """A Status of failure."""
     return json_answer(
         {"kind": "Status", "status": "Failure", "message": message, "reason": reason, "code": code}, code
     )
 
 
-def conflict(resource: str, name: str) -> Answer:
+def conflict(resource: str, name: str) -> Response:
     """The answer to a write of something that somebody else has changed."""
     text = "the object has been modified; please apply your changes to the latest version and try again"
     return refusal(409, "Conflict", f'Operation cannot be fulfilled on {resource} "{name}": {text}')

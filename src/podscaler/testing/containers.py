@@ -1,6 +1,6 @@
 """Containers that are played: the node's workers run as they are, but no process is started and no time passes.
 
-Tests make a `Stage`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`, `answers`.
+Tests make a `PlayedContainers`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`, `answers`.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.handlers import Outcome, Purpose, Target
+from podscaler.controlplane.runtime.handlers import HandlerOutcome, HandlerTarget, Purpose
 from podscaler.controlplane.runtime.host import ContainerProcess, Host
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.log_files import LogBook
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.processes import StartFailure
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.threads import Threads
@@ -65,7 +65,7 @@ class PlayedProcess:
             self.exited.set_result(-number)
 
 
-class Stage:
+class PlayedContainers:
     """A node whose containers are played.
 
     Args:
@@ -95,7 +95,7 @@ class Stage:
             background=Background(),
             book=LogBook(threads, clock, max_bytes=1 << 20),
             sweeper=Sweeper(threads, clock),
-            paths=Paths(folder),
+            paths=NodePaths(folder),
             capabilities=Capabilities(user=501, may_change_user=False, may_bind_low_ports=False),
             resolve_image=lambda image: WEB if image == "web" else None,
             start_process=self._start,
@@ -138,10 +138,10 @@ class Stage:
         return started
 
     async def _check(
-        self, handler: Mapping[str, Any], target: Target, *, timeout_s: float, purpose: Purpose = "probe"
-    ) -> Outcome:
+        self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
+    ) -> HandlerOutcome:
         """Hooks and probes are named by their command's first word; without an answer they succeed."""
         name = handler["exec"]["command"][0]
         self.checks.append((name, self.clock.monotonic_s()))
         ok = next(self.answers.get(name, iter(())), True)
-        return Outcome(ok, "" if ok else f"{name} said no")
+        return HandlerOutcome(ok, "" if ok else f"{name} said no")

@@ -1,6 +1,6 @@
 """Leases in memory, as several processes see them through transports of their own: for tests of elections.
 
-Each process has a `Line` to the LeaseServer, which a test cuts, or holds for as long as the process is to stand still.
+Each process has a `LeaseTransport` to the LeaseServer, which a test cuts, or holds for as long as the process is to stand still.
 Versions, conflicts, preconditions and watches are as an API server has them; events are kept. Nothing is validated.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 
 from podscaler.api import selectors
 from podscaler.clock import NANOSECONDS
-from podscaler.kube.transport import Answer, Request, Stream, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import Object, conflict, refusal
 from podscaler.testing.transport import Feed, ScriptedStream, json_answer
@@ -38,9 +38,9 @@ class LeaseServer:
         self._feeds: list[tuple[Feed, selectors.Selector]] = []
         self._version = 0
 
-    def line(self) -> "Line":
+    def line(self) -> "LeaseTransport":
         """The way of one more process to this server."""
-        return Line(self)
+        return LeaseTransport(self)
 
     def holder(self, name: str) -> str:
         """Who holds a Lease; empty: nobody, or there is none."""
@@ -52,7 +52,7 @@ class LeaseServer:
         known = self.leases[name]
         self._store("MODIFIED", known | {"spec": known["spec"] | spec}, uid=known["metadata"]["uid"])
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """What the server answers at once."""
         name = request.path.rpartition("/")[2]
         self.requests.append((request.method, name))
@@ -82,14 +82,14 @@ class LeaseServer:
         selector = _selector(request)
         return [each for each in self.leases.values() if selector.matches(each["metadata"].get("labels") or {})]
 
-    def create(self, body: Object) -> Answer:
+    def create(self, body: Object) -> Response:
         """Somebody makes a Lease."""
         name = body["metadata"]["name"]
         if name in self.leases:
             return refusal(409, "AlreadyExists", f'{RESOURCE} "{name}" already exists')
         return json_answer(self._store("ADDED", body, uid=f"uid-of-{name}"), 201)
 
-    def _change(self, method: str, name: str, body: Object) -> Answer:
+    def _change(self, method: str, name: str, body: Object) -> Response:
         known = self.leases[name]
         version = known["metadata"]["resourceVersion"]
         if method == "PUT":
@@ -116,7 +116,7 @@ class LeaseServer:
                 feed.send(line)
 
 
-class Line:
+class LeaseTransport:
     """The transport of one process to a LeaseServer.
 
     Attributes:
@@ -132,7 +132,7 @@ class Line:
         self.moves = asyncio.Event()
         self.moves.set()
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As a Transport: the server acts at once, the process hears of it when it moves. Raises TransportError."""
         await asyncio.sleep(0)
         await self.moves.wait()
@@ -144,7 +144,7 @@ class Line:
         return answer
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """As a Transport. Raises TransportError."""
         await self.moves.wait()
         if self.is_cut:
@@ -158,7 +158,7 @@ class Line:
 class _HeldStream:
     """A stream that a process reads only while it moves and is not cut off."""
 
-    def __init__(self, stream: ScriptedStream, line: Line) -> None:
+    def __init__(self, stream: ScriptedStream, line: LeaseTransport) -> None:
         self._stream = stream
         self._line = line
         self.status = stream.status
@@ -185,7 +185,7 @@ class OwnClock:
         skew_s: by how much its wall clock is ahead.
     """
 
-    def __init__(self, clock: VirtualClock, line: Line, *, skew_s: float = 0.0) -> None:
+    def __init__(self, clock: VirtualClock, line: LeaseTransport, *, skew_s: float = 0.0) -> None:
         self._clock = clock
         self._line = line
         self.skew_s = skew_s

@@ -16,13 +16,13 @@ from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.clock import NANOSECONDS
 from podscaler.core import decide, history
 from podscaler.core import settings as core_settings
-from podscaler.core.decision import Decision, Event
+from podscaler.core.decision import AutoscalerEvent, Decision
 from podscaler.core.model import Observation
 from podscaler.core.neighbours import SelectorStore
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
-from podscaler.testing.scenario_meters import Look, Meter
-from podscaler.testing.scenario_target import Target
+from podscaler.testing.scenario_meters import Meter, ScenarioMoment
+from podscaler.testing.scenario_target import ScenarioTarget
 
 START = 1_767_225_600 * NANOSECONDS
 """2026-01-01T00:00:00Z: second 0 of every scenario."""
@@ -36,7 +36,7 @@ class Rescale(NamedTuple):
     reason: str
 
 
-class Change(NamedTuple):
+class ConditionChange(NamedTuple):
     """A condition that became another one: at which second, its status and its reason."""
 
     at_s: float
@@ -44,7 +44,7 @@ class Change(NamedTuple):
     reason: str
 
 
-class Sync(NamedTuple):
+class ScenarioSync(NamedTuple):
     """One sync: at which second, how many replicas there were, and what was decided."""
 
     at_s: float
@@ -67,7 +67,7 @@ class Scenario:
     def __init__(
         self,
         autoscaler: Spec,
-        target: Target,
+        target: ScenarioTarget,
         *meters: Meter,
         settings: Settings = core_settings.DEFAULT,
         sync_period_s: float = 15,
@@ -79,7 +79,7 @@ class Scenario:
         self.settings = settings
         self.status = HorizontalPodAutoscalerStatus()
         self.history = history.EMPTY
-        self.syncs: list[Sync] = []
+        self.syncs: list[ScenarioSync] = []
         self._sync_period_s = sync_period_s
         self._selectors = SelectorStore() if selectors is None else selectors
         self._next_at_s: float = 0
@@ -105,7 +105,7 @@ class Scenario:
         ]
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[AutoscalerEvent]:
         """All events, in order."""
         return [event for sync in self.syncs for event in sync.decision.events]
 
@@ -126,12 +126,12 @@ class Scenario:
         self.meters = meters or self.meters
         self._generation += 1
 
-    def condition_changes(self, condition_type: str) -> list[Change]:
+    def condition_changes(self, condition_type: str) -> list[ConditionChange]:
         """Each sync in which a condition's status or reason is not that of the sync before."""
-        changes: list[Change] = []
+        changes: list[ConditionChange] = []
         for sync in self.syncs:
             for each in sync.decision.status.conditions or ():
-                change = Change(sync.at_s, each.status, each.reason)
+                change = ConditionChange(sync.at_s, each.status, each.reason)
                 if each.type == condition_type and (not changes or changes[-1][1:] != change[1:]):
                     changes.append(change)
         return changes
@@ -148,11 +148,11 @@ class Scenario:
             self._selectors.store(self.autoscaler.key, decision.selector)
         if decision.replicas is not None:
             self.target.resize(decision.replicas, now)
-        self.syncs.append(Sync(at_s, replicas, decision))
+        self.syncs.append(ScenarioSync(at_s, replicas, decision))
 
     def _observation(self, at_s: float) -> Observation:
         now = self._instant(at_s)
-        look = Look(at_s, now, self.target)
+        look = ScenarioMoment(at_s, now, self.target)
         return Observation(
             scale=self.target.scale(),
             status=self.status,

@@ -9,20 +9,20 @@ from typing import NamedTuple, TypeVar
 
 from podscaler.clock import NANOSECONDS
 from podscaler.core.model import Answer, Failure, PodSamples, Sample, Values
-from podscaler.testing.scenario_target import Target
+from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]
 
 
-class Look(NamedTuple):
+class ScenarioMoment(NamedTuple):
     """The moment at which somebody asks: seconds since the scenario began, the instant, and the target then."""
 
     at_s: float
     now: int
-    target: Target
+    target: ScenarioTarget
 
 
-Meter = Callable[[Look], Answer]
+Meter = Callable[[ScenarioMoment], Answer]
 
 _T = TypeVar("_T")
 
@@ -44,7 +44,7 @@ def shared(total: Amount, *, window_s: float = 0, lag_s: float = 0) -> Meter:
         lag_s: how late the metrics API learns of a changed load.
     """
 
-    def answer(look: Look) -> Answer:
+    def answer(look: ScenarioMoment) -> Answer:
         serving = [pod.name for pod in look.target.serving(look.now)]
         share, rest = divmod(amount_at(total, look.at_s - lag_s), max(len(serving), 1))
         usage = {name: share + (index < rest) for index, name in enumerate(serving)}
@@ -63,7 +63,7 @@ def each(*amounts: int) -> Meter:
     return lambda look: _samples(look, dict(zip((pod.name for pod in look.target.pods), amounts, strict=False)), 0)
 
 
-def _samples(look: Look, usage: Mapping[str, int], window_s: float) -> PodSamples:
+def _samples(look: ScenarioMoment, usage: Mapping[str, int], window_s: float) -> PodSamples:
     """The samples of those pods that run and report."""
     known = [pod for pod in look.target.pods if pod.reports and pod.phase == "Running" and pod.name in usage]
     window_ns = round(window_s * NANOSECONDS)

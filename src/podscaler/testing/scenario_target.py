@@ -43,7 +43,7 @@ class ScenarioPod(msgspec.Struct):
         return self.phase == "Running" and self.ready_at is not None and self.ready_at <= now
 
 
-class Target:
+class ScenarioTarget:
     """A workload that is scaled.
 
     Args:

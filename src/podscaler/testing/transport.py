@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from podscaler.kube.transport import Answer, Request, Stream, TransportError
+from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TransportFailure:
     """A reply that never comes: the cause in Go's words."""
 
     cause: str
@@ -26,7 +26,7 @@ class Feed:
     """A stream that the test feeds with lines, and ends or cuts when it likes; lines that nobody read yet wait."""
 
     def __init__(self, *lines: bytes) -> None:
-        self._queue: asyncio.Queue[list[bytes] | Failure | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[list[bytes] | TransportFailure | None] = asyncio.Queue()
         self.send(*lines)
 
     def send(self, *lines: bytes) -> None:
@@ -40,20 +40,20 @@ class Feed:
 
     def cut(self, cause: str = "EOF") -> None:
         """Break the connection."""
-        self._queue.put_nowait(Failure(cause, broken=True))
+        self._queue.put_nowait(TransportFailure(cause, broken=True))
 
-    async def next(self) -> list[bytes] | Failure | None:
+    async def next(self) -> list[bytes] | TransportFailure | None:
         """What the reader gets next."""
         return await self._queue.get()
 
 
-Reply = Answer | Failure | Feed
+Reply = Response | TransportFailure | Feed
 Script = Reply | Callable[[Request], Reply]
 
 
-def json_answer(value: Any, status: int = 200) -> Answer:
+def json_answer(value: Any, status: int = 200) -> Response:
     """An answer with `value` as JSON."""
-    return Answer(status, {"content-type": "application/json"}, msgspec.json.encode(value))
+    return Response(status, {"content-type": "application/json"}, msgspec.json.encode(value))
 
 
 @dataclass
@@ -72,21 +72,21 @@ class ScriptedTransport:
         """Path and query of the requests (of `method`) so far."""
         return [request.target for request in self.requests if method in ("", request.method)]
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """The scripted answer. Raises TransportError."""
         reply = self._reply(request)
         await asyncio.sleep(0)
-        if isinstance(reply, Answer):
+        if isinstance(reply, Response):
             return reply
-        assert isinstance(reply, Failure), "a request that is no watch met a Feed"
+        assert isinstance(reply, TransportFailure), "a request that is no watch met a Feed"
         raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """The scripted stream; an Answer is a stream that is over soon."""
         reply = self._reply(request)
         await asyncio.sleep(0)
-        if isinstance(reply, Failure):
+        if isinstance(reply, TransportFailure):
             raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
         yield ScriptedStream(self.server, request, reply)
 
@@ -97,7 +97,7 @@ class ScriptedTransport:
         self.requests.append(request)
         scripts = self._scripts.get((request.method, request.path))
         if not scripts:
-            return Answer(404, {"content-type": "text/plain"}, b"404 page not found\n")
+            return Response(404, {"content-type": "text/plain"}, b"404 page not found\n")
         script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
         return script if isinstance(script, Reply) else script(request)
 
@@ -105,23 +105,23 @@ class ScriptedTransport:
 class ScriptedStream:
     """The answer to a watch: what a Feed is fed with, or the lines of an Answer."""
 
-    def __init__(self, server: str, request: Request, reply: Answer | Feed) -> None:
+    def __init__(self, server: str, request: Request, reply: Response | Feed) -> None:
         self._server = server
         self._request = request
         self._reply = reply
-        self.status = reply.status if isinstance(reply, Answer) else 200
-        self.headers: Mapping[str, str] = reply.headers if isinstance(reply, Answer) else {}
+        self.status = reply.status if isinstance(reply, Response) else 200
+        self.headers: Mapping[str, str] = reply.headers if isinstance(reply, Response) else {}
 
     async def read(self) -> bytes:
         """The body of an Answer."""
-        return self._reply.body if isinstance(self._reply, Answer) else b""
+        return self._reply.body if isinstance(self._reply, Response) else b""
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
         """Lines as they come. Raises TransportError where the Feed is cut."""
-        if isinstance(self._reply, Answer):
+        if isinstance(self._reply, Response):
             yield [line for line in self._reply.body.split(b"\n") if line]
             return
         while (batch := await self._reply.next()) is not None:
-            if isinstance(batch, Failure):
+            if isinstance(batch, TransportFailure):
                 raise TransportError(self._request, server=self._server, cause=batch.cause, broken=batch.broken)
             yield batch

@@ -22,7 +22,7 @@ from podscaler.controlplane.aggregation.availability import Availability
 from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.server.app import NOBODY, ApiServer, Neighbours
+from podscaler.controlplane.server.app import NOBODY, ApiServer, ServerParts
 from podscaler.controlplane.store import open_store, run_inline
 from podscaler.testing import VirtualClock, extension_server
 from podscaler.testing.extension_server import ExtensionServer
@@ -115,7 +115,7 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(folder: Path, neighbours: Neighbours = NOBODY) -> AsyncIterator[World]:
+async def open_world(folder: Path, neighbours: ServerParts = NOBODY) -> AsyncIterator[World]:
     """Both servers, with nothing that leads from one to the other."""
     clock = VirtualClock()
     store = await open_store(folder / "data", clock, run=run_inline, is_synced=False)

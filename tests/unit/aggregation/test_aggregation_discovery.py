@@ -11,7 +11,7 @@ from aggregation_world import APISERVICES, GROUP, NAME, RESOURCE, ROOT, World, o
 from aiohttp import web
 
 from podscaler.controlplane.registry import MetricQuery, MetricResource
-from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.server.app import ServerParts
 
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 CUSTOM = "custom.metrics.k8s.io"
@@ -43,7 +43,7 @@ class Metrics:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     """A server with metrics of its own, and another one to which nothing leads yet."""
-    async with open_world(tmp_path, Neighbours(metrics=Metrics())) as opened:
+    async with open_world(tmp_path, ServerParts(metrics=Metrics())) as opened:
         yield opened
 
 

@@ -4,7 +4,14 @@ import msgspec
 import pytest
 
 from podscaler.api import autoscaling, meta, metrics, pods, recording
-from podscaler.api.recording import Header, History, Recommendation, RecordingError, ScaleEvent, SyncLine
+from podscaler.api.recording import (
+    RecordedHistory,
+    RecordedRecommendation,
+    RecordedScaleEvent,
+    RecordingError,
+    RecordingHeader,
+    SyncLine,
+)
 
 TIME = "2026-01-01T00:00:00.123456Z"
 HPA = autoscaling.HorizontalPodAutoscaler(
@@ -22,7 +29,7 @@ POD = pods.Pod(pods.PodMeta("a", "ns"))
 def test_header_round_trip() -> None:
     """A header that is written is read again."""
     line = recording.header_line("1.37.0", {"horizontal-pod-autoscaler-tolerance": 0.2})
-    assert recording.read_header(line) == Header(1, "1.37.0", {"horizontal-pod-autoscaler-tolerance": 0.2})
+    assert recording.read_header(line) == RecordingHeader(1, "1.37.0", {"horizontal-pod-autoscaler-tolerance": 0.2})
 
 
 @pytest.mark.parametrize("scale", [SCALE, FAILURE], ids=["scale", "failure"])
@@ -48,7 +55,11 @@ def test_sync_round_trip(scale: autoscaling.Scale | meta.Status, updates: tuple[
 
 def test_what_else_a_sync_can_tell() -> None:
     """What a replay cannot know by itself is read again as it was written; absent, it is told from an empty answer."""
-    past = History((Recommendation(3, TIME),), (ScaleEvent(1, TIME),), (ScaleEvent(2, TIME, outdated=True),))
+    past = RecordedHistory(
+        (RecordedRecommendation(3, TIME),),
+        (RecordedScaleEvent(1, TIME),),
+        (RecordedScaleEvent(2, TIME, outdated=True),),
+    )
     sync = SyncLine(
         TIME,
         HPA,
@@ -68,8 +79,10 @@ def test_what_else_a_sync_can_tell() -> None:
         True,
     )
     bare = recording.read_line(recording.sync_line(SyncLine(TIME, HPA, SCALE)))
-    alone = recording.read_line(recording.sync_line(SyncLine(TIME, HPA, SCALE, neighbours=(), history=History())))
-    assert (bare.neighbours, bare.history, alone.neighbours, alone.history) == (None, None, (), History())
+    alone = recording.read_line(
+        recording.sync_line(SyncLine(TIME, HPA, SCALE, neighbours=(), history=RecordedHistory()))
+    )
+    assert (bare.neighbours, bare.history, alone.neighbours, alone.history) == (None, None, (), RecordedHistory())
 
 
 def test_deleted_round_trip() -> None:

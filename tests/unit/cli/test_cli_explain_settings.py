@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from podscaler import __version__
 from podscaler.cli import explain_cluster
-from podscaler.cli.explain_cluster import Controller, NoHistory, SettingsFinder
+from podscaler.cli.explain_cluster import AssumedController, NoHistory, SettingsFinder
 from podscaler.cli.explain_request import SettingsOrigin
 from podscaler.cli.main import cli
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import effective_settings
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.errors import UsageError
 from podscaler.kube.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import FakeCluster
 
-PUBLISHED = Settings(tolerance=0.3, downscale_stabilization_ns=15 * NANOSECONDS)
+PUBLISHED = ControllerSettings(tolerance=0.3, downscale_stabilization_ns=15 * NANOSECONDS)
 PLACE = f"podscaler {__version__} (ConfigMap kube-system/podscaler-history)"
 TOLERANCE = {"horizontal-pod-autoscaler-tolerance": 0.2}
 KUBECONFIG = """
@@ -47,14 +47,16 @@ async def test_a_flag_replaces_what_was_published_of_it(given: dict[str, float],
     """What the controller published of the other flags counts."""
     client, clock = Client(FakeCluster(), VirtualClock()), VirtualClock()
     await effective_settings.publish(client, PUBLISHED, clock)
-    controller = Controller(Settings(tolerance=0.2), NoHistory(), given=given)
+    controller = AssumedController(ControllerSettings(tolerance=0.2), NoHistory(), given=given)
     assert await SettingsFinder(client, controller).find(None) == expected
 
 
 async def test_flags_where_nothing_is_published() -> None:
     """The flags that are not given have their defaults, as for a controller that is started so."""
-    settings = Settings(tolerance=0.2)
-    finder = SettingsFinder(Client(FakeCluster(), VirtualClock()), Controller(settings, NoHistory(), given=TOLERANCE))
+    settings = ControllerSettings(tolerance=0.2)
+    finder = SettingsFinder(
+        Client(FakeCluster(), VirtualClock()), AssumedController(settings, NoHistory(), given=TOLERANCE)
+    )
     assert await finder.find(None) == SettingsOrigin(settings.decision, "the flags of this command")
 
 
@@ -74,9 +76,9 @@ def test_the_flags_that_are_given(
     arguments: tuple[str, ...], given: dict[str, object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Those on the command line that change decisions, though their values may be the defaults."""
-    found: list[Controller] = []
+    found: list[AssumedController] = []
 
-    async def answer(_config: object, _request: object, controller: Controller, _clock: object) -> None:
+    async def answer(_config: object, _request: object, controller: AssumedController, _clock: object) -> None:
         found.append(controller)
         raise UsageError("seen")
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from podscaler.api import recording as format_
 from podscaler.cli import main, recording
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.errors import UsageError
 from podscaler.testing import VirtualClock
 
@@ -44,7 +44,7 @@ def test_sizes_that_make_no_sense(text: str, said: str) -> None:
 
 async def test_the_header_has_all_settings(tmp_path: Path) -> None:
     """A reader finds every flag of the controller under its name, and the version."""
-    settings = Settings(tolerance=0.2)
+    settings = ControllerSettings(tolerance=0.2)
     file = recording.record_file(_options("--record", str(tmp_path / "r.gz")), settings)
     async with recording.open_recording(file, VirtualClock()) as kept:
         assert kept.is_on
@@ -54,7 +54,7 @@ async def test_the_header_has_all_settings(tmp_path: Path) -> None:
 
 async def test_without_a_file_nothing_is_recorded() -> None:
     """The flag is off unless given."""
-    assert recording.record_file(_options(), Settings()) is None
+    assert recording.record_file(_options(), ControllerSettings()) is None
     async with recording.open_recording(None, VirtualClock()) as kept:
         assert not kept.is_on
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from podscaler.cli import settings
 from podscaler.clock import NANOSECONDS
-from podscaler.controller.gates import Gates
-from podscaler.controller.settings import Settings
+from podscaler.controller.gates import FeatureGates
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core.emulation import V1_38
 from podscaler.errors import UsageError
 
@@ -18,8 +18,8 @@ TOLERANCE = "--horizontal-pod-autoscaler-tolerance"
 WORKERS = "--concurrent-horizontal-pod-autoscaler-syncs"
 
 
-def _parsed(*arguments: str) -> Settings:
-    found: list[Settings] = []
+def _parsed(*arguments: str) -> ControllerSettings:
+    found: list[ControllerSettings] = []
 
     @click.command()
     @settings.controller_options
@@ -34,7 +34,7 @@ def _parsed(*arguments: str) -> Settings:
 
 def test_defaults() -> None:
     """Without flags everything is as in kube-controller-manager."""
-    assert _parsed() == Settings()
+    assert _parsed() == ControllerSettings()
 
 
 def test_every_flag() -> None:
@@ -49,14 +49,14 @@ def test_every_flag() -> None:
         f"{prefix}-cpu-initialization-period=0",
         f"{prefix}-initial-readiness-delay=-1ms",
         "--feature-gates=HPAScaleToZero=false,HPAGeneration=true",
-    ) == Settings(
+    ) == ControllerSettings(
         concurrent_syncs=16,
         sync_period_ns=2 * NANOSECONDS,
         downscale_stabilization_ns=90 * NANOSECONDS,
         tolerance=0.05,
         cpu_initialization_period_ns=0,
         initial_readiness_delay_ns=-1_000_000,
-        gates=Gates({"HPAScaleToZero": False, "HPAGeneration": True}),
+        gates=FeatureGates({"HPAScaleToZero": False, "HPAGeneration": True}),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from podscaler.cli.cluster_connection import Connection, connection_options, parse_connection
+from podscaler.cli.cluster_connection import ConnectionOptions, connection_options, parse_connection
 from podscaler.errors import UsageError
 
 DOCUMENT = {
@@ -31,8 +31,8 @@ def path(tmp_path: Path) -> str:
     return str(file)
 
 
-def _parsed(*arguments: str) -> Connection:
-    found: list[Connection] = []
+def _parsed(*arguments: str) -> ConnectionOptions:
+    found: list[ConnectionOptions] = []
 
     @click.command()
     @connection_options

@@ -11,7 +11,7 @@ from podscaler.api.kinds import apiservice
 from podscaler.controlplane.cluster.apiservices import MANAGED, RESOURCE, ApiServices
 from podscaler.controlplane.local import LocalRegistry
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.store import open_store, run_inline
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
@@ -149,7 +149,7 @@ async def test_ours_comes_back_when_an_adapter_goes(registry: LocalRegistry) -> 
     await services.sync("v1beta1.metrics.k8s.io")
     gone = registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")
     await registry.delete(RESOURCE, "", "v1beta1.metrics.k8s.io")
-    keys = [key for each in services.watches() for key in each.keys(Change("DELETED", gone))]
+    keys = [key for each in services.watches() for key in each.keys(ObjectEvent("DELETED", gone))]
     for key in keys:
         await services.sync(key)
     assert registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")["spec"] == gone["spec"]

@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.api import catalog
 from podscaler.controlplane.cluster.extension_authentication import NAME, ExtensionAuthentication
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 
@@ -51,4 +51,4 @@ async def test_what_it_looks_at(tmp_path: Path, namespace: str, name: str, keys:
     """No other ConfigMap."""
     async with open_registry(tmp_path / "data", STORED, VirtualClock()) as opened:
         watched = teller(opened.registry).watches()[0]
-        assert list(watched.keys(Change("MODIFIED", {"metadata": {"namespace": namespace, "name": name}}))) == keys
+        assert list(watched.keys(ObjectEvent("MODIFIED", {"metadata": {"namespace": namespace, "name": name}}))) == keys

@@ -13,7 +13,7 @@ from podscaler.controller.history_maps import HistoryMaps, map_of
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import CONFIG_MAPS, FakeCluster, refusal
 
@@ -39,7 +39,7 @@ class LateCluster(FakeCluster):
         self.answers_late = False
         self.changes = 0
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As FakeCluster; a request that is held arrives even if nobody waits for its answer any more."""
         if request.path.startswith(CONFIG_MAPS) and request.method in {"PATCH", "POST"}:
             self.changes += not request.path.endswith(history_maps.NAME)
@@ -53,7 +53,7 @@ class LateCluster(FakeCluster):
             await self.arrives.wait()
         return answer
 
-    async def _arrive_late(self, request: Request) -> Answer:
+    async def _arrive_late(self, request: Request) -> Response:
         await self.arrives.wait()
         return await super().request(request)
 

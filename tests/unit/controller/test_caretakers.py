@@ -10,7 +10,7 @@ from podscaler.kube.transport import TransportError
 from podscaler.testing.autoscaling import spec
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import HPAS, FakeCluster, refusal
-from podscaler.testing.transport import Failure, json_answer
+from podscaler.testing.transport import TransportFailure, json_answer
 
 KCM = "kube-controller-manager"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
@@ -123,7 +123,7 @@ async def test_a_lease_without_sense() -> None:
 async def test_a_server_that_is_gone() -> None:
     """That is an error, and no sign."""
     world = World()
-    world.cluster.interfere("GET", LEASE, *[Failure("connection refused")] * 20)
-    world.cluster.interfere("GET", HPAS, *[Failure("connection refused")] * 20)
+    world.cluster.interfere("GET", LEASE, *[TransportFailure("connection refused")] * 20)
+    world.cluster.interfere("GET", HPAS, *[TransportFailure("connection refused")] * 20)
     with pytest.raises(TransportError):
         await world.doubt()

@@ -15,11 +15,11 @@ from podscaler.controller.leading.tenure import Tenure
 from podscaler.controller.leading.tenure import now as tenure_now
 from podscaler.kube.client import Client
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 WEB = Subject("shop", "web", "u1", "7")
 PATH = "/api/v1/namespaces/shop/events"
-REFUSED = Failure("dial tcp 10.0.0.1:443: connect: connection refused")
+REFUSED = TransportFailure("dial tcp 10.0.0.1:443: connect: connection refused")
 
 
 class Half(random.Random):

@@ -3,11 +3,11 @@
 import pytest
 
 from podscaler.clock import NANOSECONDS
-from podscaler.controller.gates import Gates
-from podscaler.controller.settings import Settings
+from podscaler.controller.gates import FeatureGates
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import settings as core_settings
 
-CHANGED = Settings(
+CHANGED = ControllerSettings(
     concurrent_syncs=7,
     sync_period_ns=2 * NANOSECONDS,
     downscale_stabilization_ns=90 * NANOSECONDS,
@@ -20,19 +20,19 @@ CHANGED = Settings(
     emulate="1.38",
     status_period_ns=60 * NANOSECONDS,
     reacts=True,
-    gates=Gates({"HPAScaleToZero": False, "StaleControllerConsistencyHPA": False, "PodLevelResources": True}),
+    gates=FeatureGates({"HPAScaleToZero": False, "StaleControllerConsistencyHPA": False, "PodLevelResources": True}),
 )
 
 
-@pytest.mark.parametrize("settings", [Settings(), CHANGED], ids=["defaults", "changed"])
-def test_recorded_flags_mean_the_same(settings: Settings) -> None:
+@pytest.mark.parametrize("settings", [ControllerSettings(), CHANGED], ids=["defaults", "changed"])
+def test_recorded_flags_mean_the_same(settings: ControllerSettings) -> None:
     """What a recording's header says makes the settings with which was decided."""
     assert core_settings.from_flags(settings.flags, settings.decision.emulation.version) == settings.decision
 
 
 def test_other_flags_are_recorded_where_they_are_used() -> None:
     """Those of older releases, with which a recording is decided again, and our own."""
-    flags = {name: value for name, value in CHANGED.flags.items() if name not in Settings().flags}
+    flags = {name: value for name, value in CHANGED.flags.items() if name not in ControllerSettings().flags}
     assert flags == {
         "algorithm": "v1.1",
         "horizontal-pod-autoscaler-upscale-delay": "1m0s",
@@ -43,7 +43,7 @@ def test_other_flags_are_recorded_where_they_are_used() -> None:
 
 def test_flags_have_their_names() -> None:
     """The names are kube-controller-manager's."""
-    assert Settings().flags == {
+    assert ControllerSettings().flags == {
         "concurrent-horizontal-pod-autoscaler-syncs": 5,
         "horizontal-pod-autoscaler-sync-period": "15s",
         "horizontal-pod-autoscaler-downscale-stabilization": "5m0s",
@@ -61,4 +61,4 @@ def test_flags_have_their_names() -> None:
 )
 def test_a_tick(period_s: int, reacts: bool, tick_s: float) -> None:
     """A tenth of the period, two seconds at most; one second at most for those who react to changes."""
-    assert Settings(sync_period_ns=period_s * NANOSECONDS, reacts=reacts).tick_s == tick_s
+    assert ControllerSettings(sync_period_ns=period_s * NANOSECONDS, reacts=reacts).tick_s == tick_s

@@ -9,10 +9,10 @@ import pytest
 from podscaler.controller import delegated_access
 from podscaler.controller.delegated_access import UNAUTHORIZED, UNKNOWN, DelegatedAccess, Refusal
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import refusal
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 IDENTITY, ACCESS = delegated_access.IDENTITY_REVIEWS, delegated_access.ACCESS_REVIEWS
 PROMETHEUS = {"username": "system:serviceaccount:monitoring:prometheus", "uid": "1", "groups": ["a"]}
@@ -30,11 +30,11 @@ class World:
         self.clock = VirtualClock()
         self.access = DelegatedAccess(Client(self.transport, self.clock), self.clock)
 
-    def _identity(self, request: Request) -> Answer:
+    def _identity(self, request: Request) -> Response:
         user = USERS.get(self.spec(request)["token"])
         return json_answer({"status": {"authenticated": True, "user": user} if user else {"error": "unknown"}}, 201)
 
-    def _access(self, request: Request) -> Answer:
+    def _access(self, request: Request) -> Response:
         is_allowed = self.spec(request)["user"] == PROMETHEUS["username"]
         reason = "" if is_allowed else "nobody said so"
         return json_answer({"status": {"allowed": is_allowed, "reason": reason}}, 201)
@@ -115,12 +115,12 @@ async def test_answers_count_for_ten_seconds(world: World, authorization: str) -
         (IDENTITY, refusal(403, "Forbidden", "tokenreviews is forbidden")),
         (ACCESS, refusal(403, "Forbidden", "subjectaccessreviews is forbidden")),
         (IDENTITY, json_answer({"status": []}, 201)),
-        (ACCESS, Failure("connection refused")),
+        (ACCESS, TransportFailure("connection refused")),
     ],
     ids=["no token reviews", "no access reviews", "nonsense", "no server"],
 )
 async def test_nobody_is_let_in_unasked(
-    world: World, caplog: pytest.LogCaptureFixture, path: str, reply: Answer | Failure
+    world: World, caplog: pytest.LogCaptureFixture, path: str, reply: Response | TransportFailure
 ) -> None:
     """What fails is a refusal, is logged without the token, and is not remembered."""
     world.transport.on("POST", path, reply)
@@ -139,7 +139,7 @@ async def test_few_reviews_at_a_time() -> None:
     class Slow(ScriptedTransport):
         running = 0
 
-        async def request(self, request: Request) -> Answer:
+        async def request(self, request: Request) -> Response:
             nonlocal most
             self.running += 1
             most = max(most, self.running)

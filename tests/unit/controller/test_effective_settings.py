@@ -12,18 +12,18 @@ from podscaler.clock import NANOSECONDS
 from podscaler.controller import effective_settings
 from podscaler.controller.effective_settings import EffectiveSettings
 from podscaler.controller.leading.fence import FencedTransport
-from podscaler.controller.settings import Settings
+from podscaler.controller.settings import ControllerSettings
 from podscaler.core import settings as core_settings
 from podscaler.core.emulation import V1_37
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import FakeCluster
 from podscaler.testing.transport import ScriptedTransport, json_answer
 
 TOLERANT = {"horizontal-pod-autoscaler-tolerance": 0.3}
-IN_MEMORY = Settings(history_namespace=None)
-SETTINGS = Settings(downscale_stabilization_ns=15 * NANOSECONDS, sync_period_ns=2 * NANOSECONDS)
+IN_MEMORY = ControllerSettings(history_namespace=None)
+SETTINGS = ControllerSettings(downscale_stabilization_ns=15 * NANOSECONDS, sync_period_ns=2 * NANOSECONDS)
 MAPS = "/api/v1/namespaces/kube-system/configmaps"
 MAP = f"{MAPS}/podscaler-history"
 PODS = "/api/v1/namespaces/kube-system/pods"
@@ -31,7 +31,7 @@ FORBIDDEN = json_answer({"kind": "Status", "status": "Failure", "message": "no",
 UNAVAILABLE = json_answer({"kind": "Status", "status": "Failure", "message": "later"}, 500)
 
 
-async def published(cluster: FakeCluster, clock: VirtualClock, *processes: Settings) -> Client:
+async def published(cluster: FakeCluster, clock: VirtualClock, *processes: ControllerSettings) -> Client:
     """A client of a cluster in which controllers with these settings began to decide, one after the other."""
     client = Client(cluster, clock)
     for settings in processes:
@@ -81,7 +81,7 @@ async def test_what_was_published_is_removed_where_it_was_published() -> None:
     transport, clock = ScriptedTransport(), VirtualClock()
     place = "/api/v1/namespaces/scaling/configmaps/podscaler-history"
     transport.on("GET", place, json_answer({"metadata": {"labels": {"podscaler.dev/history": "v1"}}}))
-    settings = Settings(history_namespace=None, settings_namespace="scaling")
+    settings = ControllerSettings(history_namespace=None, settings_namespace="scaling")
     await effective_settings.publish(Client(transport, clock), settings, clock)
     assert transport.asked() == [place]
 
@@ -92,7 +92,7 @@ async def test_what_was_published_is_removed_where_it_was_published() -> None:
     ids=["published", "removed"],
 )
 async def test_a_missing_permission_is_said_once(
-    settings: Settings, said: str, caplog: pytest.LogCaptureFixture
+    settings: ControllerSettings, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing is tried again, and the controller goes on."""
     caplog.set_level(logging.INFO)
@@ -136,14 +136,14 @@ async def test_failures_are_tried_again_a_few_times() -> None:
         pytest.param(FORBIDDEN, id="not allowed"),
     ],
 )
-async def test_settings_that_cannot_be_read_are_none(answer: Answer) -> None:
+async def test_settings_that_cannot_be_read_are_none(answer: Response) -> None:
     """Whoever explains assumes the defaults then, and says so."""
     transport = ScriptedTransport()
     transport.on("GET", MAP, answer)
     assert await effective_settings.find_published(Client(transport, VirtualClock())) is None
 
 
-def pod(**container: Any) -> Answer:
+def pod(**container: Any) -> Response:
     """A list of one pod."""
     return json_answer({"items": [{"spec": {"containers": [container]}}]})
 
@@ -157,7 +157,7 @@ def pod(**container: Any) -> Answer:
     ],
     ids=["as one word", "as two words", "not given"],
 )
-async def test_arguments_of_the_built_in_controller(answer: Answer, tolerance: float) -> None:
+async def test_arguments_of_the_built_in_controller(answer: Response, tolerance: float) -> None:
     """The flags about autoscalers count, in both forms; what is not given has its default."""
     transport = ScriptedTransport()
     transport.on("GET", PODS, answer)
@@ -167,7 +167,7 @@ async def test_arguments_of_the_built_in_controller(answer: Answer, tolerance: f
 
 
 @pytest.mark.parametrize("answer", [json_answer({"items": []}), FORBIDDEN, pod(command=["a", "--feature-gates=X"])])
-async def test_a_built_in_controller_that_is_not_visible(answer: Answer) -> None:
+async def test_a_built_in_controller_that_is_not_visible(answer: Response) -> None:
     """No pod, no permission, or flags that make no sense: nothing is known."""
     transport = ScriptedTransport()
     transport.on("GET", PODS, answer)

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, DEPLOYMENTS, HPAS, refusal
-from podscaler.testing.transport import Failure
+from podscaler.testing.transport import TransportFailure
 
 WEB_SCALE = f"{APPS}shop/deployments/web/scale"
 SYNCS = {"action": "none", "error": "none"}
@@ -102,8 +102,10 @@ async def test_without_permission_scales_are_asked_for(
     assert (world.looks(), len(warnings)) == (4, 1)
 
 
-@pytest.mark.parametrize("reply", [Answer(500, {}, b"oops"), Failure("EOF")], ids=["500", "EOF"])
-async def test_while_the_watch_is_broken_scales_are_asked_for(world: AutoscalerWorld, reply: Answer | Failure) -> None:
+@pytest.mark.parametrize("reply", [Response(500, {}, b"oops"), TransportFailure("EOF")], ids=["500", "EOF"])
+async def test_while_the_watch_is_broken_scales_are_asked_for(
+    world: AutoscalerWorld, reply: Response | TransportFailure
+) -> None:
     """What was followed is not trusted while nothing arrives; when the watch is back, it is."""
     await _first_period(world)
 

@@ -6,7 +6,7 @@ import pytest
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_maps, history_record
 from podscaler.controller.history_maps import Contents, Foreign, HistoryMaps
-from podscaler.controller.history_record import Beat, Record
+from podscaler.controller.history_record import Beat, HistoryRecord
 from podscaler.core.history import History, Recommendation
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
@@ -18,7 +18,7 @@ NOW = 1_767_225_600 * NANOSECONDS
 FOLDER = "/api/v1/namespaces/kube-system/configmaps"
 OURS = {"labels": {"podscaler.dev/history": "v1"}}
 PAST = History((Recommendation(3, NOW - 100),))
-RECORD = history_record.encode(Record("u1", "w", NOW, PAST))
+RECORD = history_record.encode(HistoryRecord("u1", "w", NOW, PAST))
 WEB = ("shop", "web")
 MAP = f"{FOLDER}/podscaler-history-03"
 
@@ -155,7 +155,7 @@ async def test_a_heartbeat_that_makes_no_sense(
         (RECORD, "u1", PAST),
         (RECORD, "u2", None),
         ("?", None, None),
-        (history_record.encode(Record("u1", "w", NOW + 3600 * NANOSECONDS, PAST)), None, None),
+        (history_record.encode(HistoryRecord("u1", "w", NOW + 3600 * NANOSECONDS, PAST)), None, None),
         (None, None, None),
     ],
     ids=["any object", "this object", "another object", "nonsense", "the future", "no entry"],

@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controller import history_record
-from podscaler.controller.history_record import Beat, Found, Record
+from podscaler.controller.history_record import Beat, HistoryRecord, RestoredHistory
 from podscaler.core.history import History, Recommendation, ScaleEvent
 
 AT = 1_767_225_600 * NANOSECONDS
@@ -20,10 +20,10 @@ def at(second: float) -> int:
 PAST = History((Recommendation(9, at(-40)), Recommendation(5, at(0))), (ScaleEvent(4, at(-60)),))
 
 
-def record(**changes: object) -> Record:
+def record(**changes: object) -> HistoryRecord:
     """A record saved at 10 s, whose newest recommendation is renewed by every sync."""
     fields = {"uid": "u1", "writer": "w", "saved_at": at(10), "history": PAST, "replicas": 5, "goes_on": True}
-    return Record(**(fields | changes))  # type: ignore[arg-type]  # a table of fields
+    return HistoryRecord(**(fields | changes))  # type: ignore[arg-type]  # a table of fields
 
 
 def test_round_trip() -> None:
@@ -65,7 +65,7 @@ def test_nonsense(text: str) -> None:
         "a rescale that was written since",
     ],
 )
-def test_what_needs_no_write(latest: Record, is_as_good: bool) -> None:
+def test_what_needs_no_write(latest: HistoryRecord, is_as_good: bool) -> None:
     """Only the instant of a recommendation that goes on may differ."""
     assert history_record.is_as_good(record(), latest) is is_as_good
 
@@ -97,7 +97,9 @@ def test_a_renewed_recommendation_that_does_not_go_on_is_a_change() -> None:
         "a clock that is behind",
     ],
 )
-def test_what_is_found(kept: Record, beat: Beat | None, now_s: float, expected: tuple[tuple[int, float], ...]) -> None:
+def test_what_is_found(
+    kept: HistoryRecord, beat: Beat | None, now_s: float, expected: tuple[tuple[int, float], ...]
+) -> None:
     """Recommendations as (replicas, second); changes keep their instants."""
     found = history_record.meant(kept, beat, at(now_s))
     assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in found.recommendations) == expected
@@ -138,7 +140,7 @@ def test_what_is_resumed(
     present: int, fields: dict[str, Any], has_behavior: bool, expected: tuple[tuple[int, float], ...]
 ) -> None:
     """Recommendations as (replicas, second), where the target was left with five and has `present` at 50 s."""
-    found = Found(**({"history": PAST, "replicas": 5} | fields))
+    found = RestoredHistory(**({"history": PAST, "replicas": 5} | fields))
     resumed = history_record.resumed(found, present, at(50), has_behavior=has_behavior)
     assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in resumed.recommendations) == expected
 
@@ -148,7 +150,7 @@ def test_what_is_resumed(
 )
 def test_a_rescale_that_was_not_written_did_not_happen(present: int, expected: tuple[int, ...]) -> None:
     """Policies do not count it; they do where the target has something else than before it."""
-    found = Found(UPS, 5, rescaled_from=3)
+    found = RestoredHistory(UPS, 5, rescaled_from=3)
     resumed = history_record.resumed(found, present, at(50), has_behavior=True)
     assert tuple(each.change for each in resumed.scale_ups) == expected
 

@@ -5,16 +5,16 @@ from collections import Counter
 import pytest
 
 from podscaler.controller.leading import plan
-from podscaler.controller.leading.plan import View
+from podscaler.controller.leading.plan import MemberView
 
 PATIENCE_S = 2.0
 
 
-def view(holders: str, members: str, *, free_s: float = 0.0) -> View:
+def view(holders: str, members: str, *, free_s: float = 0.0) -> MemberView:
     """Shards as letters of their holders; `.` is free, `-` is on its way out."""
     held = {shard: holder.strip("-") for shard, holder in enumerate(holders) if holder != "."}
     free = {shard: free_s for shard, holder in enumerate(holders) if holder == "."}
-    return View(len(holders), held, free, frozenset(members))
+    return MemberView(len(holders), held, free, frozenset(members))
 
 
 @pytest.mark.parametrize(

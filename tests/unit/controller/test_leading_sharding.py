@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from election_world import ElectionWorld
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 
 SHARDS = 6
 LEASE = "podscaler-controller"
@@ -231,7 +231,7 @@ async def test_a_hand_over_leaves_other_writes_alone(world: ElectionWorld) -> No
     remaining_s: list[float] = []
     request = first.line.request
 
-    async def watched(sent: Request) -> Answer:
+    async def watched(sent: Request) -> Response:
         weakest = first.share.weakest()
         remaining_s.append(-1.0 if weakest is None else weakest.remaining_s())
         return await request(sent)

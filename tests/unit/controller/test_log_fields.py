@@ -9,7 +9,7 @@ import pytest
 
 from podscaler.cli.log_output import JSONFormatter
 from podscaler.controller import syncing
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import APPS, refusal
 
@@ -69,7 +69,7 @@ async def test_a_rescale_has_its_numbers(world: AutoscalerWorld, lines: Lines) -
 async def test_whatever_a_sync_causes_names_its_autoscaler(world: AutoscalerWorld, lines: Lines) -> None:
     """Also what is logged far below it, by the client that repeats a request."""
     path = f"{APPS}shop/deployments/web/scale"
-    world.cluster.interfere("GET", path, Answer(429, {"retry-after": "1"}, b"later"))
+    world.cluster.interfere("GET", path, Response(429, {"retry-after": "1"}, b"later"))
     await world.start()
     await world.advance(2)
     assert lines.having("again in 1 s") == SYNC | {"level": "info", "logger": "podscaler.kube.client"}

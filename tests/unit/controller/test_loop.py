@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from podscaler.controller import gates
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, HPAS, PODS, refusal
-from podscaler.testing.transport import Failure
+from podscaler.testing.transport import TransportFailure
 
-REFUSED = Failure("dial tcp 10.0.0.1:443: connect: connection refused")
+REFUSED = TransportFailure("dial tcp 10.0.0.1:443: connect: connection refused")
 WEB_SCALE = f"{APPS}shop/deployments/web/scale"
 WEB_STATUS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/web/status"
 
@@ -136,11 +136,11 @@ async def test_never_two_looks_at_once(world: AutoscalerWorld) -> None:
     running = 0
     most = 0
 
-    def count(_: Request) -> Answer | None:
+    def count(_: Request) -> Response | None:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        return Answer(429, {"retry-after": "20"}, b"")
+        return Response(429, {"retry-after": "20"}, b"")
 
     world.add_web()
     world.cluster.interfere("GET", WEB_SCALE, count)
@@ -158,7 +158,7 @@ async def test_workers_are_independent(world: AutoscalerWorld) -> None:
     world.add_web()
     world.cluster.put_deployment("db", 1)
     world.cluster.put_autoscaler("db", spec("db", minimum=2))
-    world.cluster.interfere("GET", WEB_SCALE, Answer(503, {"retry-after": "100"}, b""))
+    world.cluster.interfere("GET", WEB_SCALE, Response(503, {"retry-after": "100"}, b""))
     await world.start()
     assert (world.replicas("web"), world.replicas("db")) == (1, 2)
 
@@ -290,7 +290,7 @@ async def test_an_outage_heals(world: AutoscalerWorld) -> None:
 async def test_stop_waits_for_running_syncs(world: AutoscalerWorld) -> None:
     """Stopping lets what runs come to its end, and `run` returns."""
     world.add_web(cpu="900m")
-    world.cluster.interfere("PUT", WEB_SCALE, Answer(503, {"retry-after": "3"}, b""))
+    world.cluster.interfere("PUT", WEB_SCALE, Response(503, {"retry-after": "3"}, b""))
     await world.start()
     world.controller.stop()
     await world.advance(2)

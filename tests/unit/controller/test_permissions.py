@@ -9,13 +9,13 @@ import pytest
 from podscaler.controller import permissions
 from podscaler.controller.permissions import Permission
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, json_answer
 
 
 def _review(*denied: str) -> Any:
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         attributes = msgspec.json.decode(request.body or b"")["spec"]["resourceAttributes"]
         asked = " ".join(attributes.get(name, "") for name in ("verb", "resource", "subresource", "namespace"))
         return json_answer({"status": {"allowed": asked.strip() not in denied}}, 201)
@@ -40,7 +40,7 @@ async def _missing(transport: ScriptedTransport, *more: Permission) -> list[str]
 async def test_all_is_well(transport: ScriptedTransport) -> None:
     """A server that allows everything is fine; so is one that cannot tell what it allows."""
     allowed = await _missing(transport)
-    transport.on("POST", permissions.REVIEWS, Answer(404, {}, b""))
+    transport.on("POST", permissions.REVIEWS, Response(404, {}, b""))
     assert (allowed, await _missing(transport)) == ([], [])
 
 
@@ -62,7 +62,7 @@ async def test_roles_that_are_limited_to_names_are_enough(transport: ScriptedTra
     """Histories and the lease of a leader are asked about by name; what cannot be limited to a name, without."""
     asked = []
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         attributes = msgspec.json.decode(request.body or b"")["spec"]["resourceAttributes"]
         asked.append((attributes["resource"], attributes["verb"], attributes.get("name", "")))
         return json_answer({"status": {"allowed": True}}, 201)

@@ -7,7 +7,7 @@ import pytest
 from podscaler.api import instants
 from podscaler.controller import autoscaler_kinds, handover, history_record, standing
 from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER
-from podscaler.controller.history_record import Record
+from podscaler.controller.history_record import HistoryRecord
 from podscaler.core.history import History, Recommendation
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import HPAS, POD_AUTOSCALERS
@@ -205,7 +205,7 @@ async def test_a_history_is_handed_over() -> None:
     world = World(*ONLY)
     now_ns = world.clock.now_ns()
     remembered = History(recommendations=(Recommendation(5, now_ns - 200 * 10**9), Recommendation(2, now_ns)))
-    record = history_record.encode(Record("u1", "migrate", now_ns, remembered))
+    record = history_record.encode(HistoryRecord("u1", "migrate", now_ns, remembered))
     world.add(cpu="100m", replicas=5, **{handover.HISTORY: record})
     await world.start()
     held = world.replicas()

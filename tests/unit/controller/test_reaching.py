@@ -11,14 +11,14 @@ from podscaler.errors import UsageError
 from podscaler.kube.client import Client
 from podscaler.kube.config import Config
 from podscaler.kube.credentials import TokenFile, bearer
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 SERVER = "the API server https://10.0.0.1:443"
 ORIGIN = 'context "main" of F'
 CONFIG = Config("https://10.0.0.1:443", credentials=bearer("t"), origin=ORIGIN)
-REFUSED = Failure("dial tcp 10.0.0.1:443: connect: connection refused")
+REFUSED = TransportFailure("dial tcp 10.0.0.1:443: connect: connection refused")
 
 
 class World:
@@ -42,8 +42,8 @@ class World:
         return False
 
 
-@pytest.mark.parametrize("answer", [json_answer({"items": []}), Answer(403, {}, b"no")], ids=["allowed", "forbidden"])
-async def test_a_server_that_answers(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [json_answer({"items": []}), Response(403, {}, b"no")], ids=["allowed", "forbidden"])
+async def test_a_server_that_answers(answer: Response) -> None:
     """A server that knows us will do: what it forbids may be granted later."""
     assert await World(answer).wait(CONFIG, 0)
 
@@ -52,9 +52,9 @@ async def test_a_server_that_answers(answer: Answer) -> None:
     ("answer", "config"),
     [
         (REFUSED, CONFIG),
-        (Failure("dial tcp: lookup h: no such host"), CONFIG),
-        (Answer(503, {}, b""), CONFIG),
-        (Answer(401, {}, b""), Config(CONFIG.server, credentials=TokenFile(Path("/none"), VirtualClock()))),
+        (TransportFailure("dial tcp: lookup h: no such host"), CONFIG),
+        (Response(503, {}, b""), CONFIG),
+        (Response(401, {}, b""), Config(CONFIG.server, credentials=TokenFile(Path("/none"), VirtualClock()))),
     ],
     ids=["away", "unknown host", "busy", "a token that others renew"],
 )
@@ -72,17 +72,17 @@ async def test_what_heals(answer: Any, config: Config, caplog: pytest.LogCapture
     ("answer", "sentence"),
     [
         (
-            Failure("tls: failed to verify certificate: x509: certificate signed by unknown authority"),
+            TransportFailure("tls: failed to verify certificate: x509: certificate signed by unknown authority"),
             f"cannot reach the API server https://10.0.0.1:443 ({ORIGIN}): "
             "tls: failed to verify certificate: x509: certificate signed by unknown authority",
         ),
         (
-            Answer(401, {}, b""),
+            Response(401, {}, b""),
             f"{SERVER} does not accept the credentials of {ORIGIN} (a bearer token): the server has asked for the "
             "client to provide credentials (get horizontalpodautoscalers.autoscaling)",
         ),
         (
-            Answer(404, {}, b""),
+            Response(404, {}, b""),
             f"{SERVER} ({ORIGIN}) does not serve autoscaling/v2, which needs Kubernetes 1.23 or newer",
         ),
     ],

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import RESOURCE_METRICS
 
@@ -74,7 +74,7 @@ async def test_one_list_a_second(world: AutoscalerWorld) -> None:
 
 async def test_a_broken_api_is_survived(world: AutoscalerWorld) -> None:
     """While usage cannot be listed nothing is noticed; afterwards changes are."""
-    world.cluster.interfere("GET", LISTS, *[Answer(500, {}, b"oops")] * 6)
+    world.cluster.interfere("GET", LISTS, *[Response(500, {}, b"oops")] * 6)
     await world.advance(10)
     _use(world, "900m")
     await world.advance(3)

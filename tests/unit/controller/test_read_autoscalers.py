@@ -7,7 +7,7 @@ import msgspec
 from podscaler.controller import following
 from podscaler.controller.following import Autoscaler
 from podscaler.core import emulation, spec
-from podscaler.kube.watch import Source
+from podscaler.kube.watch import WatchSource
 
 
 def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.Raw:
@@ -24,7 +24,7 @@ def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.
     return msgspec.Raw(msgspec.json.encode(document))
 
 
-def _source() -> Source[Autoscaler]:
+def _source() -> WatchSource[Autoscaler]:
     return following.autoscalers(emulation.V1_37)
 
 

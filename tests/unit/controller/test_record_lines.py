@@ -7,8 +7,8 @@ from podscaler.api.autoscaling import HorizontalPodAutoscaler
 from podscaler.api.meta import ObjectMeta
 from podscaler.controller.following import Autoscaler
 from podscaler.controller.record_lines import RecordLines
-from podscaler.controller.recording import End, Sync
-from podscaler.controller.seen import Seen
+from podscaler.controller.recording import End, SyncRecord
+from podscaler.controller.seen import ObservedSync
 from podscaler.core.history import EMPTY, History, Recommendation
 from podscaler.testing.decisions import NOW, decided, observed, scaler, using
 
@@ -16,14 +16,14 @@ KEY = ("default", "web")
 OTHER = History((Recommendation(7, NOW),))
 
 
-def _sync(past: History = EMPTY, at_ns: int = NOW) -> Sync:
+def _sync(past: History = EMPTY, at_ns: int = NOW) -> SyncRecord:
     spec = scaler()
     observation = observed(using(3, 500))
     wire = HorizontalPodAutoscaler(metadata=ObjectMeta(name="web", namespace="default"))
-    return Sync(
+    return SyncRecord(
         at_ns,
         Autoscaler(wire.metadata, wire, spec),
-        Seen(observation, None),
+        ObservedSync(observation, None),
         past,
         decided(spec, observation, past),
     )

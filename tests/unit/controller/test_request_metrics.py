@@ -3,11 +3,11 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from podscaler.controller.request_metrics import CountedTransport, RequestMetrics
-from podscaler.kube.transport import Answer, Request, TransportError
+from podscaler.controller.request_metrics import ClientRequestMetrics, CountedTransport
+from podscaler.kube.transport import Request, Response, TransportError
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import FakeCluster
-from podscaler.testing.transport import Failure
+from podscaler.testing.transport import TransportFailure
 
 DURATION = "rest_client_request_duration_seconds"
 HOST = "10.0.0.1:443"
@@ -26,7 +26,7 @@ class SlowCluster(FakeCluster):
         super().__init__()
         self._clock = clock
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As FakeCluster."""
         await self._clock.advance(1)
         return await super().request(request)
@@ -43,8 +43,8 @@ def counted(registry: CollectorRegistry) -> CountedTransport:
     """A transport to a slow cluster, whose second answer never comes."""
     clock = VirtualClock()
     cluster = SlowCluster(clock)
-    cluster.interfere("GET", "/api/v1/nodes", Failure("EOF"))
-    return CountedTransport(cluster, RequestMetrics(registry), clock)
+    cluster.interfere("GET", "/api/v1/nodes", TransportFailure("EOF"))
+    return CountedTransport(cluster, ClientRequestMetrics(registry), clock)
 
 
 def _counts(registry: CollectorRegistry) -> dict[tuple[str, str, str], float]:

@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 
 from podscaler.controller.server_health import ServerHealth
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer, Request, TransportError
+from podscaler.kube.transport import Request, Response, TransportError
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import refusal
-from podscaler.testing.transport import Failure, ScriptedTransport
+from podscaler.testing.transport import ScriptedTransport, TransportFailure
 
 AUTOSCALERS = 40
 CAUSE = "dial tcp 10.0.0.1:443: connect: connection refused"
@@ -52,7 +52,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_an_outage_is_two_lines(world: AutoscalerWorld, caplog: pytest.LogCaptureFixture) -> None:
     """One when it begins, with server and cause, one when it ends, with its length and the syncs that failed."""
-    world.cluster.fail(Failure(CAUSE))
+    world.cluster.fail(TransportFailure(CAUSE))
     await world.clock.advance(16, turns=40)
     during = fault(world, "unreachable")
     world.cluster.recover()
@@ -133,7 +133,7 @@ async def test_faults_that_flap(caplog: pytest.LogCaptureFixture) -> None:
 async def test_nothing_before_the_first_answer(caplog: pytest.LogCaptureFixture) -> None:
     """What begins with a server that is away, or refuses us, is reported by who waits for it."""
     world = AutoscalerWorld()
-    world.cluster.fail(Answer(401, {}, b""))
+    world.cluster.fail(Response(401, {}, b""))
     await world.start()
     await world.advance(10)
     assert (fault(world, "unauthorized"), [line for line in lines(caplog) if "credentials" in line]) == (0, [])

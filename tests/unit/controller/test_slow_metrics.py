@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import FakeCluster
 from podscaler.testing.transport import json_answer
@@ -25,7 +25,7 @@ class SlowCluster(FakeCluster):
         super().__init__(lists_deployments=True)
         self.waiting = 0
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As FakeCluster."""
         if "external.metrics.k8s.io" in request.path:
             self.waiting += 1
@@ -46,7 +46,7 @@ class LateCluster(FakeCluster):
         self._began_s = self._clock.monotonic_s()
         self.asked_at_s: list[float] = []
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As FakeCluster."""
         if "external.metrics.k8s.io" in request.path:
             self.asked_at_s.append(self._clock.monotonic_s() - self._began_s)

@@ -13,7 +13,7 @@ from podscaler.controller.loop import Controller
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.read_only import ReadOnlyTransport
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, FakeCluster, refusal
 
@@ -126,7 +126,7 @@ class SlowHistories(FakeCluster):
         super().__init__()
         self.arrives = asyncio.Event()
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As FakeCluster."""
         if request.method in WRITES and request.path.startswith(CONFIG_MAPS):
             await self.arrives.wait()

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.kube.transport import Answer, Request
+from podscaler.kube.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, CONFIG_MAPS, DEPLOYMENTS, HPAS, PODS, refusal
 
@@ -167,7 +167,7 @@ async def test_failing_metrics_are_reported_in_order(world: AutoscalerWorld) -> 
     """The metric's event, the status, then the event that follows it; the count stays."""
     world.add_web()
     metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
-    world.cluster.interfere("GET", metrics, Answer(503, {"content-type": "text/plain"}, b"x"))
+    world.cluster.interfere("GET", metrics, Response(503, {"content-type": "text/plain"}, b"x"))
     await world.start()
     text = (
         "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource "

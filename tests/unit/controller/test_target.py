@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.controller.target import Target, Targets, Written
+from podscaler.controller.target import ScaleTarget, Targets, Written
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import Discovery
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 PATH = "/apis/apps/v1/namespaces/shop/deployments/web/scale"
 WEB = CrossVersionObjectReference(kind="Deployment", name="web", api_version="apps/v1beta9")
@@ -24,7 +24,7 @@ MODIFIED = (
 )
 
 
-def _scale(version: str, replicas: int = 3) -> Answer:
+def _scale(version: str, replicas: int = 3) -> Response:
     return json_answer(
         {
             "kind": "Scale",
@@ -36,7 +36,7 @@ def _scale(version: str, replicas: int = 3) -> Answer:
     )
 
 
-def _refusal(code: int, reason: str, message: str) -> Answer:
+def _refusal(code: int, reason: str, message: str) -> Response:
     return json_answer(
         {"kind": "Status", "status": "Failure", "message": message, "reason": reason, "code": code}, code
     )
@@ -83,7 +83,7 @@ def targets(transport: ScriptedTransport, clock: VirtualClock) -> Targets:
     return Targets(client, Discovery(client, clock), clock=clock, rng=Steps())
 
 
-async def _read(targets: Targets, transport: ScriptedTransport) -> Target:
+async def _read(targets: Targets, transport: ScriptedTransport) -> ScaleTarget:
     target = await targets.read("shop", WEB)
     transport.requests.clear()
     return target
@@ -99,10 +99,10 @@ async def test_the_preferred_version_is_read(targets: Targets, transport: Script
     ("answer", "text"),
     [
         (_refusal(404, "NotFound", 'deployments.apps "web" not found'), 'deployments.apps "web" not found'),
-        (Answer(404, {}, b""), "the server could not find the requested resource (get deployments web)"),
-        (Answer(200, {}, b""), "Object 'Kind' is missing in ''"),
-        (Answer(200, {}, b'{"spec":{}}'), "Object 'Kind' is missing in '{\"spec\":{}}'"),
-        (Failure("EOF"), f'Get "https://10.0.0.1:443{PATH}": EOF'),
+        (Response(404, {}, b""), "the server could not find the requested resource (get deployments web)"),
+        (Response(200, {}, b""), "Object 'Kind' is missing in ''"),
+        (Response(200, {}, b'{"spec":{}}'), "Object 'Kind' is missing in '{\"spec\":{}}'"),
+        (TransportFailure("EOF"), f'Get "https://10.0.0.1:443{PATH}": EOF'),
     ],
     ids=["Status", "no Status", "empty", "without kind", "no answer"],
 )
@@ -118,7 +118,7 @@ async def test_a_scale_that_cannot_be_read(
 
 async def test_a_kind_that_cannot_be_looked_up(targets: Targets, transport: ScriptedTransport) -> None:
     """Where discovery fails the scale was never asked for: the reason says so, the text is what failed."""
-    transport.on("GET", "/apis/apps", Failure("EOF"))
+    transport.on("GET", "/apis/apps", TransportFailure("EOF"))
     with pytest.raises(StatusError) as caught:
         await targets.read("shop", WEB)
     assert (str(caught.value), caught.value.reason) == ('Get "https://10.0.0.1:443/apis/apps": EOF', "NoKindMatch")
@@ -183,7 +183,7 @@ async def test_other_failures_are_final(
     """Only a conflict is tried again; the scale is read after every failure, and failing at that is only logged."""
     target = await _read(targets, transport)
     transport.on("PUT", PATH, _refusal(403, "Forbidden", "no"))
-    transport.on("GET", PATH, Failure("EOF"))
+    transport.on("GET", PATH, TransportFailure("EOF"))
     written = await targets.write(target, 5)
     assert (written.is_done, [str(error) for error in written.refusals]) == (False, ["no"])
     assert transport.asked() == [PATH, PATH]

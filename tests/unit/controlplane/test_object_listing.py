@@ -6,7 +6,7 @@ import json
 import pytest
 
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.listing import ContinueExpired, Page
+from podscaler.controlplane.listing import ContinueExpired, ListPage
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.options import ListOptions
 from podscaler.errors import StatusError
@@ -15,7 +15,7 @@ from podscaler.testing.kinds import obj
 GADGETS = "gadgets.example.com"
 
 
-def names(page: Page) -> list[str]:
+def names(page: ListPage) -> list[str]:
     """The names in a page."""
     return [entry.name for entry in page.entries]
 

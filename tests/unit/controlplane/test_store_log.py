@@ -5,7 +5,7 @@ import pytest
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane import entries
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.log import Event, EventLog, Retention
+from podscaler.controlplane.log import EventLog, Retention, StoreEvent
 
 
 def version(revision: int, resource: str = "g", name: str = "x") -> Entry:
@@ -13,12 +13,12 @@ def version(revision: int, resource: str = "g", name: str = "x") -> Entry:
     return entries.from_object(resource, {"metadata": {"name": name}, "pad": "x" * 100}, revision)
 
 
-def created(revision: int, resource: str = "g", at_s: int = 0) -> Event:
+def created(revision: int, resource: str = "g", at_s: int = 0) -> StoreEvent:
     """The creation of an object called after its revision."""
-    return Event(revision, at_s * NANOSECONDS, version(revision, resource, f"x{revision}"), None)
+    return StoreEvent(revision, at_s * NANOSECONDS, version(revision, resource, f"x{revision}"), None)
 
 
-def log_of(*events: Event, retention: Retention | None = None) -> EventLog:
+def log_of(*events: StoreEvent, retention: Retention | None = None) -> EventLog:
     """A log with these events, that forgot everything up to revision 1."""
     log = EventLog(1, retention or Retention())
     for event in events:
@@ -50,7 +50,7 @@ def test_age_is_bounded() -> None:
 def test_superseded_bytes_are_bounded() -> None:
     """Only versions that nobody but the log holds count; so creations cost nothing, changes do."""
     versions = [version(revision) for revision in range(2, 12)]
-    events = [Event(v.revision, 0, v, p) for p, v in zip([None, *versions], versions, strict=False)]
+    events = [StoreEvent(v.revision, 0, v, p) for p, v in zip([None, *versions], versions, strict=False)]
     kept_bytes = 3 * len(versions[-1].body)
     log = log_of(*events, retention=Retention(superseded_bytes=kept_bytes))
     log.trim(0)
@@ -60,7 +60,7 @@ def test_superseded_bytes_are_bounded() -> None:
 def test_obsolete_versions_are_named() -> None:
     """Dropping a change makes the version before it obsolete, dropping a deletion also its own row."""
     one, two = version(2), version(3)
-    log = log_of(Event(2, 0, one, None), Event(3, 0, two, one), Event(4, 0, None, two))
+    log = log_of(StoreEvent(2, 0, one, None), StoreEvent(3, 0, two, one), StoreEvent(4, 0, None, two))
     assert log.clear(4) == [2, 3, 4]
     assert (log.floor, len(log)) == (4, 0)
 
@@ -87,6 +87,6 @@ def test_frames_are_shared_only_while_fresh() -> None:
 
 def test_departed_shows_the_last_version() -> None:
     """What left is shown as it last was, as of the revision at which it left; made once."""
-    event = Event(9, 0, None, version(3))
+    event = StoreEvent(9, 0, None, version(3))
     assert event.departed().decode()["metadata"] == {"name": "x", "resourceVersion": "9"}
     assert event.departed() is event.departed()

@@ -19,7 +19,7 @@ from podscaler.controlplane.access.account_tokens import AccountTokens
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.server.app import NOBODY, ApiServer, Neighbours
+from podscaler.controlplane.server.app import NOBODY, ApiServer, ServerParts
 from podscaler.controlplane.store import open_store, run_inline
 from podscaler.testing import VirtualClock
 
@@ -69,7 +69,7 @@ class Running:
 
 @asynccontextmanager
 async def running_server(
-    folder: Path, neighbours: Neighbours = NOBODY, resources: Sequence[Resource] = catalog.RESOURCES
+    folder: Path, neighbours: ServerParts = NOBODY, resources: Sequence[Resource] = catalog.RESOURCES
 ) -> AsyncIterator[Running]:
     """A server with the namespace `default` in it."""
     clock = VirtualClock()

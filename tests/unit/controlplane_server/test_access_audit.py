@@ -11,7 +11,7 @@ from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, config_map, running_ser
 
 from podscaler.controlplane.access import audit_log
 from podscaler.controlplane.access.audit_log import AuditLog
-from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.server.app import ServerParts
 from podscaler.errors import UsageError
 
 MASTERS = {"username": "admin", "groups": ["system:masters", "system:authenticated"]}
@@ -22,7 +22,7 @@ async def test_what_is_written(tmp_path: Path) -> None:
     """Who, what, from where, what came of it and why; neither bodies nor tokens."""
     path = tmp_path / "audit.log"
     log = audit_log.open_log(path)
-    async with running_server(tmp_path / "data", Neighbours(audit_log=log)) as server:
+    async with running_server(tmp_path / "data", ServerParts(audit_log=log)) as server:
         await policies.create_default_policy(server.objects)
         await server.create(CONFIG_MAPS, config_map("a", key="hidden"))
         await server.get(CONFIG_MAPS, headers={"Impersonate-User": "eve"})
@@ -56,7 +56,7 @@ async def test_what_is_written(tmp_path: Path) -> None:
 async def test_a_watch_has_two_stages(tmp_path: Path) -> None:
     """A watch is told when it starts and when it ends, under one id."""
     log = audit_log.open_log(tmp_path / "audit.log")
-    async with running_server(tmp_path / "data", Neighbours(audit_log=log)) as server:
+    async with running_server(tmp_path / "data", ServerParts(audit_log=log)) as server:
         await server.get(f"{CONFIG_MAPS}?watch=true&timeoutSeconds=1")
     await log.close()
     events = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()][-2:]

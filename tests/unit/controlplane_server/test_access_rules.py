@@ -3,7 +3,7 @@
 import pytest
 from policies import binding, index, path_rule, role, rule
 
-from podscaler.controlplane.access.rules import Attributes, Authorizer, Decision
+from podscaler.controlplane.access.rules import Attributes, AuthorizationDecision, Authorizer
 from podscaler.controlplane.access.tokens import Authenticator
 from podscaler.controlplane.access.users import ADMIN, User
 from podscaler.errors import StatusError
@@ -46,18 +46,25 @@ READ_LOGS = 'RBAC: allowed by RoleBinding "readers/n" of Role "reader" to Group 
 SCALE = 'RBAC: allowed by ClusterRoleBinding "scalers" of ClusterRole "one" to User "viewer"'
 PATHS = 'RBAC: allowed by ClusterRoleBinding "everybody" of ClusterRole "paths" to Group "system:authenticated"'
 APPS = 'RBAC: allowed by RoleBinding "bots/n" of ClusterRole "all-of-apps" to ServiceAccount "bot/n"'
-NO = Decision(allowed=False)
+NO = AuthorizationDecision(allowed=False)
 
 
 @pytest.mark.parametrize(
     ("user", "wanted", "expected"),
     [
-        pytest.param(ADMIN, Attributes("delete", resource="pods", namespace="n"), Decision(allowed=True), id="masters"),
-        pytest.param(ADMIN, Attributes("get", path="/metrics"), Decision(allowed=True), id="masters, a path"),
+        pytest.param(
+            ADMIN,
+            Attributes("delete", resource="pods", namespace="n"),
+            AuthorizationDecision(allowed=True),
+            id="masters",
+        ),
+        pytest.param(
+            ADMIN, Attributes("get", path="/metrics"), AuthorizationDecision(allowed=True), id="masters, a path"
+        ),
         pytest.param(
             VIEWER,
             Attributes("get", resource="pods", subresource="log", namespace="n", name="p"),
-            Decision(allowed=True, reason=READ_LOGS),
+            AuthorizationDecision(allowed=True, reason=READ_LOGS),
             id="a subresource by name",
         ),
         pytest.param(
@@ -73,7 +80,7 @@ NO = Decision(allowed=False)
         pytest.param(
             VIEWER,
             Attributes("update", group="apps", resource="deployments", subresource="scale", namespace="n", name="web"),
-            Decision(allowed=True, reason=SCALE),
+            AuthorizationDecision(allowed=True, reason=SCALE),
             id="the scale of the one object",
         ),
         pytest.param(
@@ -91,7 +98,7 @@ NO = Decision(allowed=False)
         pytest.param(
             BOT,
             Attributes("create", group="apps", resource="deployments", namespace="n"),
-            Decision(allowed=True, reason=APPS),
+            AuthorizationDecision(allowed=True, reason=APPS),
             id="a service account of the binding's namespace",
         ),
         pytest.param(
@@ -100,14 +107,19 @@ NO = Decision(allowed=False)
             NO,
             id="a ClusterRole bound in a namespace counts there only",
         ),
-        pytest.param(VIEWER, Attributes("get", path="/apis/apps/v1"), Decision(allowed=True, reason=PATHS), id="below"),
+        pytest.param(
+            VIEWER,
+            Attributes("get", path="/apis/apps/v1"),
+            AuthorizationDecision(allowed=True, reason=PATHS),
+            id="below",
+        ),
         pytest.param(VIEWER, Attributes("get", path="/apisx"), NO, id="a path that looks like it"),
         pytest.param(VIEWER, Attributes("post", path="/apis"), NO, id="another method"),
         pytest.param(VIEWER, Attributes("get", path="/healthz/ping"), NO, id="below a path without a star"),
         pytest.param(
             User("eve"),
             Attributes("get", resource="pods", namespace="n"),
-            Decision(
+            AuthorizationDecision(
                 allowed=False,
                 reason='rbac: RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, '
                 'role.rbac.authorization.k8s.io "gone-too" not found]',
@@ -116,7 +128,7 @@ NO = Decision(allowed=False)
         ),
     ],
 )
-def test_decisions(user: User, wanted: Attributes, expected: Decision) -> None:
+def test_decisions(user: User, wanted: Attributes, expected: AuthorizationDecision) -> None:
     """Masters may do everything, others what roles bound to them say; the reason names binding, role and subject."""
     assert AUTHORIZER.decide(user, wanted) == expected
 

@@ -7,9 +7,9 @@ import pytest
 
 from podscaler.api.kinds import hpa, metrics
 from podscaler.controlplane import entries
-from podscaler.controlplane.listing import Page
+from podscaler.controlplane.listing import ListPage
 from podscaler.controlplane.server import answers, health, negotiation, openapi_v2, queries, shapes, zero_objects
-from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.answers import EncodedResponse
 from podscaler.controlplane.server.queries import Query
 from podscaler.controlplane.server.routes import Routes
 from podscaler.errors import StatusError
@@ -39,7 +39,7 @@ def test_yaml(value: Any, text: str) -> None:
 async def test_of_json_as_yaml() -> None:
     """Prepared JSON can still be asked for as YAML."""
     answer = await answers.of_json(b'{"a":1}', negotiation.Form("yaml"))
-    assert answer == Answer(b"a: 1\n", 200, "application/yaml")
+    assert answer == EncodedResponse(b"a: 1\n", 200, "application/yaml")
 
 
 async def test_refusal_keeps_headers() -> None:
@@ -70,16 +70,16 @@ def test_partial_without_what_stands_for_fields() -> None:
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
-        pytest.param(Page([], 7), {"resourceVersion": "7"}, id="all"),
+        pytest.param(ListPage([], 7), {"resourceVersion": "7"}, id="all"),
         pytest.param(
-            Page([], 7, "token", 3),
+            ListPage([], 7, "token", 3),
             {"resourceVersion": "7", "continue": "token", "remainingItemCount": 3},
             id="a first page",
         ),
-        pytest.param(Page([], 0), {}, id="computed objects"),
+        pytest.param(ListPage([], 0), {}, id="computed objects"),
     ],
 )
-def test_list_metadata(page: Page, expected: dict[str, Any]) -> None:
+def test_list_metadata(page: ListPage, expected: dict[str, Any]) -> None:
     """A list says of which revision it is and how to go on."""
     assert shapes.list_metadata(page) == expected
 
@@ -126,7 +126,7 @@ def test_ill_health() -> None:
     """A failing check is a 500 that says why; an unknown check is not there."""
     checks = {"store": lambda: "disk full"}
     answer = health.answer("/readyz", queries.EMPTY, checks)
-    assert answer == Answer(
+    assert answer == EncodedResponse(
         b"[+]ping ok\n[-]store failed: disk full\nreadyz check failed\n", 500, "text/plain; charset=utf-8"
     )
     assert health.answer("/readyz/nope", queries.EMPTY, checks) is None

@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from podscaler.controlplane.server import bodies
-from podscaler.controlplane.server.bodies import Kind
+from podscaler.controlplane.server.bodies import BodyKind
 from podscaler.errors import StatusError
 
 HPA = "HorizontalPodAutoscaler"
-V2 = Kind("autoscaling/v2", HPA, f"autoscaling/v2.{HPA}")
-V1 = Kind("autoscaling/v1", HPA, f"autoscaling/v1.{HPA}")
-DEPLOYMENT = Kind("apps/v1", "Deployment", "apps/v1.Deployment")
+V2 = BodyKind("autoscaling/v2", HPA, f"autoscaling/v2.{HPA}")
+V1 = BodyKind("autoscaling/v1", HPA, f"autoscaling/v1.{HPA}")
+DEPLOYMENT = BodyKind("apps/v1", "Deployment", "apps/v1.Deployment")
 KINDS = {(kind.api_version, kind.kind): kind for kind in (V1, V2, DEPLOYMENT)}
 UNRECOGNIZED = f"the object provided is unrecognized (must be of type {HPA}): "
 
 
-def decode(body: str, content_type: str = "application/json", **arguments: Any) -> bodies.Received:
+def decode(body: str, content_type: str = "application/json", **arguments: Any) -> bodies.DecodedBody:
     """Decode a body that should be an autoscaling/v2 HorizontalPodAutoscaler."""
     return bodies.decode(body.encode(), content_type, V2, KINDS, **arguments)
 

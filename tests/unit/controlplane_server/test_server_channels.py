@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podscaler.controlplane.server import session_status
-from podscaler.controlplane.server.channels import COMMAND_PROTOCOLS, Received, Violation
+from podscaler.controlplane.server.channels import COMMAND_PROTOCOLS, ChannelMessage, ChannelProtocolError
 
 V4, V5 = COMMAND_PROTOCOLS["v4.channel.k8s.io"], COMMAND_PROTOCOLS["v5.channel.k8s.io"]
 BASE64, OLD = COMMAND_PROTOCOLS["v4.base64.channel.k8s.io"], COMMAND_PROTOCOLS["channel.k8s.io"]
@@ -17,19 +17,19 @@ BASE64, OLD = COMMAND_PROTOCOLS["v4.base64.channel.k8s.io"], COMMAND_PROTOCOLS["
 )
 def test_messages_both_ways(framing: Any, message: bytes | str) -> None:
     """The channel stands before the bytes, as a digit where messages are text."""
-    assert (framing.encode(1, b"out"), framing.decode(message)) == (message, Received(1, b"out"))
+    assert (framing.encode(1, b"out"), framing.decode(message)) == (message, ChannelMessage(1, b"out"))
 
 
 @pytest.mark.parametrize(
     ("framing", "message", "received"),
     [
-        pytest.param(V5, b"\xff\x00", Received(0, b"", ends=True), id="half-close"),
-        pytest.param(V4, b"\xff\x00", Received(255, b"\x00"), id="no half-close before v5"),
+        pytest.param(V5, b"\xff\x00", ChannelMessage(0, b"", ends=True), id="half-close"),
+        pytest.param(V4, b"\xff\x00", ChannelMessage(255, b"\x00"), id="no half-close before v5"),
         pytest.param(V4, b"", None, id="empty"),
         pytest.param(BASE64, "0???", None, id="no base64"),
     ],
 )
-def test_what_messages_say(framing: Any, message: bytes | str, received: Received | None) -> None:
+def test_what_messages_say(framing: Any, message: bytes | str, received: ChannelMessage | None) -> None:
     """Half-closes are v5's, and what cannot be read is passed over."""
     assert framing.decode(message) == received
 
@@ -37,7 +37,7 @@ def test_what_messages_say(framing: Any, message: bytes | str, received: Receive
 @pytest.mark.parametrize("message", [b"\xff", b"\xff\x00\x00", b"\xff\x09"], ids=["none", "two", "unknown"])
 def test_half_close_of_no_channel(message: bytes) -> None:
     """A half-close names exactly one channel, or the connection ends."""
-    with pytest.raises(Violation):
+    with pytest.raises(ChannelProtocolError):
         V5.decode(message)
 
 

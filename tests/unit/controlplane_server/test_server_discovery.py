@@ -1,13 +1,13 @@
 """Discovery documents: what follows from a few records."""
 
 from podscaler.api.kinds import deployment, hpa, metrics, namespace
-from podscaler.controlplane.server.discovery import Discovery, storage_version_hash
+from podscaler.controlplane.server.discovery import DiscoveryDocuments, storage_version_hash
 from podscaler.controlplane.server.reviews import REVIEWS
 from podscaler.controlplane.server.routes import Routes
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 ROUTES = Routes([namespace.RESOURCE, deployment.RESOURCE, hpa.RESOURCE, metrics.NODE_METRICS])
-DISCOVERY = Discovery(ROUTES, REVIEWS)
+DISCOVERY = DiscoveryDocuments(ROUTES, REVIEWS)
 
 
 def test_groups_in_order() -> None:
@@ -95,7 +95,7 @@ def test_a_new_record_is_served_at_once() -> None:
     routes = Routes([namespace.RESOURCE])
     before = routes.generation
     routes.add(hpa.RESOURCE)
-    assert (routes.generation, Discovery(routes, ()).groups) == (before + 1, ["autoscaling"])
+    assert (routes.generation, DiscoveryDocuments(routes, ()).groups) == (before + 1, ["autoscaling"])
 
 
 def test_storage_version_hash() -> None:

@@ -7,7 +7,7 @@ import pytest
 from server_under_test import VIEWER_TOKEN, Object, Running, running_server
 
 from podscaler.controlplane.registry import MetricQuery, MetricResource
-from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.server.app import ServerParts
 from podscaler.errors import StatusError
 
 CUSTOM = "custom.metrics.k8s.io"
@@ -53,7 +53,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 async def server(tmp_path: Path, metrics: Metrics) -> AsyncIterator[Running]:
     """A server with them."""
-    async with running_server(tmp_path, Neighbours(metrics=metrics)) as running:
+    async with running_server(tmp_path, ServerParts(metrics=metrics)) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from server_under_test import Running, running_server
 from patience import WITHIN_S
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.server.app import ServerParts
 from podscaler.errors import StatusError
 
 Object = dict[str, Any]
@@ -81,7 +81,7 @@ def logs() -> Logs:
 @pytest.fixture
 async def server(tmp_path: Path, logs: Logs) -> AsyncIterator[Running]:
     """A server with usage and logs, and two pods."""
-    neighbours = Neighbours(virtual={"pods.metrics.k8s.io": Usage()}, logs=logs)
+    neighbours = ServerParts(virtual={"pods.metrics.k8s.io": Usage()}, logs=logs)
     async with running_server(tmp_path, neighbours) as running:
         await running.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         for name, containers in (("one", ["c"]), ("two", ["c", "waiting"])):

@@ -6,12 +6,12 @@ import pytest
 
 from podscaler.controlplane.patch import strategic
 from podscaler.controlplane.server import patching
-from podscaler.controlplane.server.bodies import Kind
+from podscaler.controlplane.server.bodies import BodyKind
 from podscaler.controlplane.server.patch_schema import MessageSchema
 from podscaler.controlplane.server.patching import Patch, Patching
 from podscaler.errors import StatusError
 
-DEPLOYMENT = Kind("apps/v1", "Deployment", "apps/v1.Deployment")
+DEPLOYMENT = BodyKind("apps/v1", "Deployment", "apps/v1.Deployment")
 KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
 
 

@@ -12,9 +12,9 @@ import pytest
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
+from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.server.app import Neighbours
+from podscaler.controlplane.server.app import ServerParts
 from podscaler.controlplane.server.open_sessions import IDLE_S
 from podscaler.controlplane.spdy import frames
 from podscaler.controlplane.spdy.frames import Data, FrameReader, SynReply, SynStream
@@ -29,7 +29,7 @@ TUNNEL = "SPDY/3.1+portforward.k8s.io"
 class Shell:
     """A command that repeats its input, or says `ready`; ends with 7 once there is no more."""
 
-    def __init__(self, options: StreamOptions) -> None:
+    def __init__(self, options: SessionStreams) -> None:
         self.options = options
         self.sizes: list[tuple[int, int]] = []
         self.closed = asyncio.Event()
@@ -106,14 +106,14 @@ class Node:
         """Every pod but `two`."""
         return bool(pod["metadata"]["name"] != "two")
 
-    async def execute(self, command: tuple[str, ...], options: StreamOptions) -> Shell:
+    async def execute(self, command: tuple[str, ...], options: SessionStreams) -> Shell:
         """A shell."""
         if command == ("nope",):
             raise SessionFailure('exec: "nope": executable file not found in $PATH')
         self.commands.append(command)
         return await self.attach(options)
 
-    async def attach(self, options: StreamOptions) -> Shell:
+    async def attach(self, options: SessionStreams) -> Shell:
         """A shell."""
         self.sessions.append(Shell(options))
         return self.sessions[-1]
@@ -139,7 +139,7 @@ def node() -> Node:
 @pytest.fixture
 async def server(tmp_path: Path, node: Node) -> AsyncIterator[Running]:
     """A server with the pods `one` (container c), `two` (c, d, and init), `unbound` and `astray`."""
-    async with running_server(tmp_path / "data", Neighbours(logs=node, connections=node)) as running:
+    async with running_server(tmp_path / "data", ServerParts(logs=node, connections=node)) as running:
         await running.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         for name, containers, extra in (
             ("one", ["c"], {"nodeName": "node"}),
@@ -190,7 +190,7 @@ async def test_input_and_half_close(server: Running, node: Node) -> None:
     assert got[:2] == [b"\x01", b"\x01hello"]
     assert json.loads(got[2][1:])["message"].endswith("command terminated with exit code 7")
     assert node.sessions[0].sizes == [(90, 30)]
-    assert node.sessions[0].options == StreamOptions(stdin=True, stdout=True, tty=True)
+    assert node.sessions[0].options == SessionStreams(stdin=True, stdout=True, tty=True)
 
 
 async def test_attach_as_text(server: Running) -> None:

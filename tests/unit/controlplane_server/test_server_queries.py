@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.controlplane.options import DeleteOptions, ListOptions, Preconditions
 from podscaler.controlplane.server import queries
-from podscaler.controlplane.server.queries import Query, StreamOptions, WriteOptions
+from podscaler.controlplane.server.queries import Query, WatchOptions, WriteOptions
 from podscaler.errors import StatusError
 
 
@@ -34,7 +34,7 @@ def test_list_options(text: str, expected: ListOptions) -> None:
 
 def test_stream_options() -> None:
     """Timeout and bookmarks of a watch."""
-    assert queries.stream_options(Query("timeoutSeconds=9&allowWatchBookmarks=1")) == StreamOptions(9, True)
+    assert queries.stream_options(Query("timeoutSeconds=9&allowWatchBookmarks=1")) == WatchOptions(9, True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from podscaler.core import bounds
 from podscaler.core.emulation import V1_37
 from podscaler.core.history import EMPTY
-from podscaler.core.policies import Rates
+from podscaler.core.policies import PolicyFacts
 from podscaler.core.trace import Direction, Limits
 from podscaler.testing.decisions import NOW, rules, scaler
 
@@ -59,7 +59,7 @@ def test_with_behavior(least: int, most: int, current: int, wanted: int, expecte
         behavior={"scaleUp": rules(("Pods", 2, 60)), "scaleDown": rules(("Pods", 1, 60))},
     )
     assert spec.behavior is not None
-    limits = bounds.with_behavior(spec, Rates(spec.behavior, EMPTY, NOW, V1_37), wanted, current)
+    limits = bounds.with_behavior(spec, PolicyFacts(spec.behavior, EMPTY, NOW, V1_37), wanted, current)
     assert (limits.result, limits.reason, limits.direction) == expected
 
 

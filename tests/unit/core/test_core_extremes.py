@@ -13,8 +13,8 @@ from podscaler.core import policies, proposals
 from podscaler.core.emulation import V1_37, V1_38
 from podscaler.core.history import History, ScaleEvent
 from podscaler.core.model import Pod
-from podscaler.core.policies import Rates
-from podscaler.core.proposals import Result
+from podscaler.core.policies import PolicyFacts
+from podscaler.core.proposals import MetricResult
 from podscaler.core.settings import DEFAULT, Settings
 from podscaler.core.spec import Behavior, Policy, Rules
 from podscaler.core.trace import Outcome, PerPod
@@ -38,12 +38,12 @@ I64_MAX = 2**63 - 1
 ON_1_38 = Settings(emulation=V1_38)
 
 
-def proposed(entry: Json, used: Sequence[int | None], listed: list[Pod], settings: Settings = DEFAULT) -> Result:
+def proposed(entry: Json, used: Sequence[int | None], listed: list[Pod], settings: Settings = DEFAULT) -> MetricResult:
     """What a metric of pods proposes."""
     return proposals.of_metric(metric_of(entry), sampled(*used), situation(listed, settings=settings))
 
 
-def looked(result: Result) -> tuple[int | None, Outcome | None]:
+def looked(result: MetricResult) -> tuple[int | None, Outcome | None]:
     """The proposal and how it came about."""
     calculation = result.step.calculation
     assert isinstance(calculation, PerPod)
@@ -153,10 +153,12 @@ def test_average_over_no_replicas(usage: int, proposal: int, reported: str) -> N
     assert (result.step.proposal, result.status.object.current.average_value) == (proposal, reported)
 
 
-def rates(rules: Rules, *, ups: tuple[int, ...] = (), downs: tuple[int, ...] = (), version: str = "1.37") -> Rates:
+def rates(
+    rules: Rules, *, ups: tuple[int, ...] = (), downs: tuple[int, ...] = (), version: str = "1.37"
+) -> PolicyFacts:
     """The same rules in both directions, with changes of a moment ago."""
     past = History((), *[tuple(ScaleEvent(change, NOW) for change in changes) for changes in (ups, downs)])
-    return Rates(Behavior(rules, rules), past, NOW, V1_38 if version == "1.38" else V1_37)
+    return PolicyFacts(Behavior(rules, rules), past, NOW, V1_38 if version == "1.38" else V1_37)
 
 
 def only(kind: str, value: int, select: str = "Max") -> Rules:

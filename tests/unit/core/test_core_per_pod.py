@@ -11,7 +11,7 @@ import pytest
 from podscaler.api.autoscaling import MetricValueStatus
 from podscaler.core import proposals
 from podscaler.core.model import IncompleteObservation, Pod, PodSamples
-from podscaler.core.proposals import Result
+from podscaler.core.proposals import MetricResult
 from podscaler.core.trace import Outcome, PerPod
 from podscaler.testing.decisions import (
     DOWN,
@@ -31,12 +31,12 @@ I32_MIN = -(2**31)
 
 def proposed(
     entry: Json, samples: PodSamples, listed: Sequence[Pod], *, replicas: int | None = None, tolerance: float = 0.1
-) -> Result:
+) -> MetricResult:
     """What a metric proposes."""
     return proposals.of_metric(metric_of(entry), samples, situation(listed, replicas=replicas, tolerance=tolerance))
 
 
-def outcome(result: Result) -> tuple[int | None, Outcome | None]:
+def outcome(result: MetricResult) -> tuple[int | None, Outcome | None]:
     """The replicas, and how they came about."""
     calculation = result.step.calculation
     assert isinstance(calculation, PerPod)

@@ -9,7 +9,7 @@ import pytest
 from podscaler.core import policies
 from podscaler.core.emulation import V1_37, V1_38, Emulation
 from podscaler.core.history import History, ScaleEvent
-from podscaler.core.policies import Allowance, Rates
+from podscaler.core.policies import PolicyFacts, PolicyLimit
 from podscaler.core.trace import PolicyBudget
 from podscaler.testing.decisions import NOW, SECOND, Json, rules, scaler
 
@@ -29,11 +29,11 @@ def rates(
     ups: Ago | None = None,
     downs: Ago | None = None,
     emulation: Emulation = V1_37,
-) -> Rates:
+) -> PolicyFacts:
     """The policies and the past that they look at."""
     behavior = scaler(behavior={"scaleUp": up, "scaleDown": down}).behavior
     assert behavior is not None
-    return Rates(behavior, History((), events(ups or []), events(downs or [])), NOW, emulation)
+    return PolicyFacts(behavior, History((), events(ups or []), events(downs or [])), NOW, emulation)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_budget_is_traced() -> None:
     allowance = policies.scale_up_allowance(
         rates(up=rules(("Pods", 4, 60), ("Percent", 10, 15)), ups=[(3, 30)], downs=[(1, 5)]), 10
     )
-    assert allowance == Allowance(
+    assert allowance == PolicyLimit(
         "Max",
         13,
         (
@@ -126,7 +126,7 @@ def test_outdated_events_still_count() -> None:
     behavior = scaler(behavior={"scaleUp": rules(("Pods", 4, 600))}).behavior
     assert behavior is not None
     past = History((), (ScaleEvent(3, NOW - 300 * SECOND, is_outdated=True),), ())
-    assert policies.scale_up_allowance(Rates(behavior, past, NOW, V1_37), 10).limit == 11
+    assert policies.scale_up_allowance(PolicyFacts(behavior, past, NOW, V1_37), 10).limit == 11
 
 
 def test_version_1_38_saturates() -> None:

@@ -23,4 +23,4 @@ def test_round_trip(history: History) -> None:
 def test_a_time_that_cannot_be_read() -> None:
     """The text is named."""
     with pytest.raises(ValueError, match="'soon' is not a time"):
-        recorded_history.read(recording.History((recording.Recommendation(1, "soon"),)))
+        recorded_history.read(recording.RecordedHistory((recording.RecordedRecommendation(1, "soon"),)))

@@ -168,7 +168,7 @@ def test_flags_and_version_of_the_header() -> None:
     header = HEADER | {"flags": {"horizontal-pod-autoscaler-downscale-stabilization": "10s"}}
     decided = replayed(sync(0, value="5"), sync(15, value="2", replicas=5), header=header)
     assert [line.replicas for line in decided] == [5, 2]
-    assert replay.Replay(recording.Header(1, "1.38.0")).settings == Settings(emulation=V1_38)
+    assert replay.Replay(recording.RecordingHeader(1, "1.38.0")).settings == Settings(emulation=V1_38)
 
 
 def test_scale_is_not_needed_for_a_bad_target() -> None:

@@ -9,7 +9,7 @@ from podscaler.api.autoscaling import MetricValueStatus
 from podscaler.core import proposals
 from podscaler.core.emulation import V1_38
 from podscaler.core.model import Answer, IncompleteObservation, Pod, PodSamples
-from podscaler.core.proposals import Result
+from podscaler.core.proposals import MetricResult
 from podscaler.core.settings import Settings
 from podscaler.testing.decisions import (
     DOWN,
@@ -30,14 +30,14 @@ I64_MAX = 2**63 - 1
 
 def proposed(
     entry: Json, answer: Answer, *, replicas: int = 3, status: int | None = None, listed: list[Pod] | None = None
-) -> Result:
+) -> MetricResult:
     """What a metric proposes."""
     pods_listed = pods(replicas) if listed is None else listed
     scene = situation(pods_listed, replicas=replicas, status_replicas=status)
     return proposals.of_metric(metric_of(entry), answer, scene)
 
 
-def current(result: Result) -> MetricValueStatus:
+def current(result: MetricResult) -> MetricValueStatus:
     """The reported value."""
     source = result.status.object or result.status.external
     assert source is not None

@@ -3,8 +3,8 @@
 import pytest
 
 from podscaler.core.explanation import comparison, explained
-from podscaler.core.explanation.comparison import Comparison, Row
-from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.comparison import Comparison, ComparisonRow
+from podscaler.core.explanation.source import TraceSource
 from podscaler.core.history import History, Recommendation
 from podscaler.core.model import Failure, Observation
 from podscaler.core.spec import Spec
@@ -23,7 +23,7 @@ def compared(before: Spec, after: Spec, past: History = FREE, observation: Obser
     """The comparison of two specs over the same facts: five replicas, and a value of 12."""
     seen = observation or observed(values(12000), replicas=5)
     as_it_is = explained.of_decision(decided(before, seen, past))
-    return comparison.of(as_it_is, explained.of_decision(decided(after, seen, past), Source.WHAT_IF), "A=B")
+    return comparison.of(as_it_is, explained.of_decision(decided(after, seen, past), TraceSource.WHAT_IF), "A=B")
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_differences(found: Comparison, difference: str) -> None:
 def test_rows() -> None:
     """Both outcomes, number by number."""
     assert compared(wanting("4"), wanting("2", most=7), HELD).rows == (
-        Row("bounds", "1 to 10", "1 to 7"),
-        Row("metrics[0] proposes", "3", "6"),
-        Row("wants", "3", "6"),
-        Row("stabilized", "5", "6"),
-        Row("limited", "5", "6"),
-        Row("result", "5 -> 5", "5 -> 6"),
-        Row("ending", "Stabilized", "Scaled"),
-        Row("next change", "to 3 in 50 s", "-"),
+        ComparisonRow("bounds", "1 to 10", "1 to 7"),
+        ComparisonRow("metrics[0] proposes", "3", "6"),
+        ComparisonRow("wants", "3", "6"),
+        ComparisonRow("stabilized", "5", "6"),
+        ComparisonRow("limited", "5", "6"),
+        ComparisonRow("result", "5 -> 5", "5 -> 6"),
+        ComparisonRow("ending", "Stabilized", "Scaled"),
+        ComparisonRow("next change", "to 3 in 50 s", "-"),
     )
 
 
@@ -66,8 +66,8 @@ def test_rows_where_only_one_looks_at_metrics() -> None:
     """A decision that went straight to a bound has no metrics to show."""
     found = compared(wanting("2", most=4), wanting("2"))
     assert [row for row in found.rows if row.label in ("metrics[0] proposes", "result")] == [
-        Row("metrics[0] proposes", "-", "6"),
-        Row("result", "5 -> 4", "5 -> 6"),
+        ComparisonRow("metrics[0] proposes", "-", "6"),
+        ComparisonRow("result", "5 -> 4", "5 -> 6"),
     ]
 
 
@@ -90,7 +90,7 @@ def test_without_history() -> None:
     """Where history is unknown, neither sentence nor table tells of what it might do."""
     seen = observed(values(12000), replicas=5)
     before, after = (
-        explained.of_decision(decided(wanting(target), seen, FREE), Source.CLUSTER_WITHOUT_HISTORY)
+        explained.of_decision(decided(wanting(target), seen, FREE), TraceSource.CLUSTER_WITHOUT_HISTORY)
         for target in ("4", "3")
     )
     found = comparison.of(before, after, "A=B")

@@ -15,7 +15,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.explanation import explained, trace_reading
 from podscaler.core.explanation.explained import Explanation
 from podscaler.core.model import Observation, Scale
-from podscaler.core.replay import Replay, Sync
+from podscaler.core.replay import RecordedSync, Replay
 from podscaler.core.settings import Settings
 from podscaler.testing.decisions import SECOND
 
@@ -23,7 +23,7 @@ VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))
 
 
-def decided(name: str, every: int = 1) -> Iterator[tuple[Sync, Decision, Settings]]:
+def decided(name: str, every: int = 1) -> Iterator[tuple[RecordedSync, Decision, Settings]]:
     """The syncs of a recording with their decisions; of `every` so many the first."""
     with gzip.open(VECTORS / f"{name}.recording.jsonl.gz") as lines:
         replay = Replay(recording.read_header(next(lines)))
@@ -56,7 +56,7 @@ def test_a_trace_survives_json(name: str) -> None:
         assert repr(trace_reading.read(value)) == repr(decision.trace)
 
 
-def following(sync: Sync, decision: Decision, at: int, flags: Settings) -> Decision:
+def following(sync: RecordedSync, decision: Decision, at: int, flags: Settings) -> Decision:
     """The decision of a sync at `at` that sees the same metrics, and the scale as it was written."""
     scale = sync.observation.scale
     assert isinstance(scale, Scale)
@@ -66,7 +66,7 @@ def following(sync: Sync, decision: Decision, at: int, flags: Settings) -> Decis
     return decide.decide(sync.spec, seen, decision.history, at, flags)
 
 
-def check_outlook(sync: Sync, decision: Decision, explanation: Explanation, flags: Settings) -> bool:
+def check_outlook(sync: RecordedSync, decision: Decision, explanation: Explanation, flags: Settings) -> bool:
     """Compare a foretold change with the decisions before and at its instant; False where metrics want something else.
 
     Before it nothing changes; at its instant the count becomes what was foretold.
@@ -86,7 +86,7 @@ def check_outlook(sync: Sync, decision: Decision, explanation: Explanation, flag
     return True
 
 
-def check_standstill(sync: Sync, decision: Decision, flags: Settings) -> bool:
+def check_standstill(sync: RecordedSync, decision: Decision, flags: Settings) -> bool:
     """That two hours later the count is still the same; False where metrics want something else then."""
     later = following(sync, decision, sync.now + 7200 * SECOND, flags)
     step, then = decision.trace.stabilization, later.trace.stabilization

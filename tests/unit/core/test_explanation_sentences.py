@@ -6,7 +6,7 @@ import pytest
 from podscaler.core import settle
 from podscaler.core.decision import Decision
 from podscaler.core.explanation import explained
-from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.source import TraceSource
 from podscaler.core.history import History, Recommendation, ScaleEvent
 from podscaler.core.model import Failure, Observation
 from podscaler.testing.decisions import (
@@ -326,7 +326,7 @@ def test_a_status_that_could_not_be_written() -> None:
 def test_live_without_history(before: tuple[object, ...], said: str) -> None:
     """Where history is unknown no window and no time are told."""
     decision = decided(scaler(QUEUE), observed(values(5000), before=before), past((0, 10**9)))
-    explanation = explained.of_decision(decision, Source.CLUSTER_WITHOUT_HISTORY)
+    explanation = explained.of_decision(decision, TraceSource.CLUSTER_WITHOUT_HISTORY)
     assert explanation.summary == (
         f"default/web has 3, and its metrics ask for 5{said}; how long something holds it back is not known, because "
         "its history is not."
@@ -337,6 +337,6 @@ def test_live_without_history(before: tuple[object, ...], said: str) -> None:
 def test_live_with_history() -> None:
     """What a cluster shows is about to happen."""
     decision = decided(scaler(QUEUE), observed(values(5000)))
-    assert explained.of_decision(decision, Source.CLUSTER).summary == (
+    assert explained.of_decision(decision, TraceSource.CLUSTER).summary == (
         "default/web goes from 3 to 5 at its next sync: external metric queue is 5 in total, target 1 a pod."
     )

@@ -5,7 +5,7 @@ import pytest
 from podscaler.core.decision import Decision
 from podscaler.core.explanation import explained
 from podscaler.core.explanation.line import Line, Section
-from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.source import TraceSource
 from podscaler.core.history import History, Recommendation, ScaleEvent
 from podscaler.core.model import Sample
 from podscaler.testing.decisions import (
@@ -29,7 +29,7 @@ from podscaler.testing.decisions import (
 QUEUE = external_metric(average="1")
 
 
-def section(decision: Decision, number: int, source: Source = Source.RECORDING) -> list[tuple[str, str]]:
+def section(decision: Decision, number: int, source: TraceSource = TraceSource.RECORDING) -> list[tuple[str, str]]:
     """The lines of one section."""
     steps = explained.of_decision(decision, source).steps
     return [(line.label, line.text) for line in steps[number].lines]
@@ -136,16 +136,16 @@ def test_a_failed_metric_among_others() -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (Source.RECORDING, "5 written at 00:00:00Z (external metric queue(nil) above target)"),
-        (Source.WHAT_IF, "5 would have been written (external metric queue(nil) above target)"),
+        (TraceSource.RECORDING, "5 written at 00:00:00Z (external metric queue(nil) above target)"),
+        (TraceSource.WHAT_IF, "5 would have been written (external metric queue(nil) above target)"),
         (
-            Source.CLUSTER,
+            TraceSource.CLUSTER,
             "nothing is written by this command; the controller acts at its next sync (external metric queue(nil) "
             "above target)",
         ),
     ],
 )
-def test_who_writes(source: Source, expected: str) -> None:
+def test_who_writes(source: TraceSource, expected: str) -> None:
     """Only what was recorded has been written."""
     assert section(decided(scaler(QUEUE), observed(values(5000))), 2, source)[-1] == ("scale", expected)
 
@@ -153,7 +153,7 @@ def test_who_writes(source: Source, expected: str) -> None:
 def test_unknown_history() -> None:
     """Nothing is told of windows and budgets that are not known."""
     spec = scaler(QUEUE, behavior={"scaleUp": rules(("Pods", 4, 60))})
-    lines = section(decided(spec, observed(values(5000))), 2, Source.CLUSTER_WITHOUT_HISTORY)
+    lines = section(decided(spec, observed(values(5000))), 2, TraceSource.CLUSTER_WITHOUT_HISTORY)
     assert lines[1:3] == [
         ("window", "not known: the controller's recommendations are not"),
         ("policies", "not known how much of them is used up: the controller's changes are not"),
@@ -223,7 +223,7 @@ def test_a_sample_from_before_ready() -> None:
 def test_a_cluster_has_said_nothing_yet() -> None:
     """A decision that nobody has carried out shows the status as it is, and no events."""
     decision = decided(scaler(QUEUE), observed(values(5000), before=conditions(AbleToScale="True")))
-    explanation = explained.of_decision(decision, Source.CLUSTER)
+    explanation = explained.of_decision(decision, TraceSource.CLUSTER)
     assert (explanation.conditions, explanation.events) == (conditions(AbleToScale="True"), ())
     assert explanation.steps[-1] == Section(
         "Status as it is", (Line("AbleToScale", "True, since 2025-12-31T23:00:00Z: Old, old"),)

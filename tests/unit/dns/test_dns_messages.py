@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.controlplane.dns import messages
-from podscaler.controlplane.dns.messages import Malformed, Question, Record
+from podscaler.controlplane.dns.messages import Malformed, Question, ResourceRecord
 
 ASKED = messages.question_for("Php.default.svc", messages.A, 7)
 
@@ -46,7 +46,7 @@ def test_answer() -> None:
 def test_records_of_an_answer() -> None:
     """The records of one type are found behind those of others."""
     question = messages.read_question(ASKED)
-    records = [messages.canonical("other.example"), Record(messages.A, b"\x01\x02\x03\x04", "other.example")]
+    records = [messages.canonical("other.example"), ResourceRecord(messages.A, b"\x01\x02\x03\x04", "other.example")]
     answer = messages.answer(question, records, ttl_s=5)
     assert messages.read_records(answer, messages.A) == [b"\x01\x02\x03\x04"]
     with pytest.raises(Malformed):

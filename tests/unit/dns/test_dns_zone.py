@@ -5,12 +5,12 @@ import socket
 import pytest
 
 from podscaler.controlplane.dns import messages
-from podscaler.controlplane.dns.zone import Found, Zone
+from podscaler.controlplane.dns.zone import NameAnswer, Zone
 
 A, SRV, PTR, AAAA = messages.A, messages.SRV, messages.PTR, messages.AAAA
 
 
-def shown(found: Found | None) -> list[str] | None:
+def shown(found: NameAnswer | None) -> list[str] | None:
     """The addresses that were found, other records by their bytes; None for a name that there is not."""
     if found is None:
         return None
@@ -53,22 +53,22 @@ def test_ports(zone: Zone) -> None:
     one = zone.find("_http._tcp.php-apache.default.svc.cluster.local", SRV)
     two = zone.find("_http._tcp.web.default.svc.cluster.local", SRV)
     base = "web.default.svc.cluster.local"
-    assert one == Found((messages.service("php-apache.default.svc.cluster.local", 80),))
-    assert two == Found((messages.service(f"web-0.{base}", 80), messages.service(f"127-7-1-2.{base}", 80)))
+    assert one == NameAnswer((messages.service("php-apache.default.svc.cluster.local", 80),))
+    assert two == NameAnswer((messages.service(f"web-0.{base}", 80), messages.service(f"127-7-1-2.{base}", 80)))
 
 
 def test_names_of_addresses(zone: Zone) -> None:
     """The address of a Service, and of an endpoint of a headless one, has a name."""
     names = [zone.find(f"{address}.in-addr.arpa", PTR) for address in ("1.224.7.127", "1.1.7.127")]
     assert names == [
-        Found((messages.pointer("php-apache.default.svc.cluster.local"),)),
-        Found((messages.pointer("web-0.web.default.svc.cluster.local"),)),
+        NameAnswer((messages.pointer("php-apache.default.svc.cluster.local"),)),
+        NameAnswer((messages.pointer("web-0.web.default.svc.cluster.local"),)),
     ]
 
 
 def test_external_name(zone: Zone) -> None:
     """An ExternalName is another word for a name outside."""
-    assert zone.find("elsewhere.default.svc.cluster.local", A) == Found(alias="example.org")
+    assert zone.find("elsewhere.default.svc.cluster.local", A) == NameAnswer(alias="example.org")
 
 
 @pytest.mark.parametrize("name", ["example.org", "local", "8.8.8.8.in-addr.arpa", "x.in-addr.arpa"])

@@ -8,11 +8,11 @@ import pytest
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.rate_limit import TokenBucket
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
+from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer
 
-BUSY = Answer(429, {"retry-after": "3"}, b"")
+BUSY = Response(429, {"retry-after": "3"}, b"")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_a_failure_is_a_status_error(client: Client, transport: ScriptedTr
 
 async def test_retry_after_is_obeyed(client: Client, transport: ScriptedTransport, clock: VirtualClock) -> None:
     """429 and 5xx with an integer Retry-After are sent again after so many seconds."""
-    transport.on("PUT", "/x", BUSY, Answer(503, {"retry-after": "2"}, b""), json_answer({}))
+    transport.on("PUT", "/x", BUSY, Response(503, {"retry-after": "2"}, b""), json_answer({}))
     task = asyncio.ensure_future(client.put("/x", b"{}", subject="x"))
     sent = []
     for _ in range(6):
@@ -74,14 +74,14 @@ async def test_retry_after_is_obeyed(client: Client, transport: ScriptedTranspor
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(503, {}, b""),
-        Answer(429, {"retry-after": "soon"}, b""),
-        Answer(404, {"retry-after": "1"}, b""),
-        Failure("dial tcp 10.0.0.1:443: connect: connection refused"),
+        Response(503, {}, b""),
+        Response(429, {"retry-after": "soon"}, b""),
+        Response(404, {"retry-after": "1"}, b""),
+        TransportFailure("dial tcp 10.0.0.1:443: connect: connection refused"),
     ],
     ids=["no header", "no integer", "not 429 or 5xx", "refused"],
 )
-async def test_everything_else_fails_at_once(client: Client, transport: ScriptedTransport, answer: Answer) -> None:
+async def test_everything_else_fails_at_once(client: Client, transport: ScriptedTransport, answer: Response) -> None:
     """Only what the server asks to be repeated is repeated."""
     transport.on("GET", "/x", answer)
     with pytest.raises(StatusError):
@@ -103,7 +103,7 @@ async def test_a_server_that_says_zero_is_not_asked_in_a_tight_loop(
     client: Client, transport: ScriptedTransport, clock: VirtualClock
 ) -> None:
     """Retry-After 0 is obeyed at first; then the waits grow to five seconds."""
-    transport.on("GET", "/x", Answer(429, {"retry-after": "0"}, b""))
+    transport.on("GET", "/x", Response(429, {"retry-after": "0"}, b""))
     task = asyncio.ensure_future(client.get("/x", subject="x"))
     sent = []
     for _ in range(20):
@@ -115,7 +115,7 @@ async def test_a_server_that_says_zero_is_not_asked_in_a_tight_loop(
 
 async def test_a_wait_of_an_hour_is_left_to_the_caller(client: Client, transport: ScriptedTransport) -> None:
     """A Retry-After beyond two minutes is not waited for here."""
-    transport.on("GET", "/x", Answer(503, {"retry-after": "3600"}, b""))
+    transport.on("GET", "/x", Response(503, {"retry-after": "3600"}, b""))
     with pytest.raises(StatusError, match="currently unable"):
         await client.get("/x", subject="x")
 
@@ -154,7 +154,7 @@ async def test_a_broken_connection_is_tried_again_for_reads_only(
 ) -> None:
     """A GET whose connection broke is sent again after a second; a write is not, for it may have been done."""
     for method in ("GET", "PUT"):
-        transport.on(method, "/x", Failure("EOF", broken=True), json_answer({}))
+        transport.on(method, "/x", TransportFailure("EOF", broken=True), json_answer({}))
     task = asyncio.ensure_future(client.get("/x", subject="x"))
     await clock.advance(1)
     assert await task == b"{}"

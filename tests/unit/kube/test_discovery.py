@@ -9,7 +9,7 @@ from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import Discovery, RESTMapping
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 
 def _resources(*pairs: str) -> Any:
@@ -102,13 +102,13 @@ async def test_lookups_at_once_share_a_request(discovery: Discovery, transport: 
 
 async def test_a_version_that_fails_hides_no_other(discovery: Discovery, transport: ScriptedTransport) -> None:
     """One broken version of a group leaves the others usable; all broken is the first failure."""
-    transport.on("GET", "/apis/shop/v1", Failure("connection refused"))
+    transport.on("GET", "/apis/shop/v1", TransportFailure("connection refused"))
     assert [mapping.version for mapping in await discovery.mappings("shop", "Cart")] == ["v2"]
 
 
 async def test_all_versions_failing(discovery: Discovery, transport: ScriptedTransport) -> None:
     """Where nothing could be read the failure is the server's, not "no match"."""
-    transport.on("GET", "/api/v1", Failure("connection refused"))
+    transport.on("GET", "/api/v1", TransportFailure("connection refused"))
     with pytest.raises(StatusError, match=r'Get "https://10.0.0.1:443/api/v1": connection refused'):
         await discovery.mappings("", "Pod")
 

@@ -13,7 +13,7 @@ from podscaler.clock import rfc3339
 from podscaler.errors import UsageError
 from podscaler.kube import exec_command
 from podscaler.kube.exec_plugin import ExecPlugin
-from podscaler.kube.kubeconfig_file import Cluster, Exec, Extension, Variable
+from podscaler.kube.kubeconfig_file import Exec, Extension, KubeconfigCluster, Variable
 from podscaler.testing import VirtualClock
 
 V1 = "client.authentication.k8s.io/v1"
@@ -72,7 +72,7 @@ def program(tmp_path: Path) -> Program:
 
 async def test_how_it_is_called(program: Program) -> None:
     """Arguments, environment and KUBERNETES_EXEC_INFO arrive; a path with a slash starts at the kubeconfig."""
-    cluster = Cluster(
+    cluster = KubeconfigCluster(
         server="https://h", tls_server_name="n", extensions=[Extension(exec_command.CONFIG_EXTENSION, {"a": 1})]
     )
     plugin = program.plugin(

@@ -3,13 +3,13 @@
 import pytest
 
 from podscaler.kube import failures
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 
 GET_PODS = {"method": "GET", "subject": "pods.metrics.k8s.io"}
 
 
-def _answer(code: int, body: bytes = b"", content_type: str = "text/plain") -> Answer:
-    return Answer(code, {"content-type": content_type} if content_type else {}, body)
+def _answer(code: int, body: bytes = b"", content_type: str = "text/plain") -> Response:
+    return Response(code, {"content-type": content_type} if content_type else {}, body)
 
 
 def test_a_status_speaks_for_itself() -> None:

@@ -10,7 +10,7 @@ import yaml
 from podscaler.errors import UsageError
 from podscaler.kube import kubeconfig, locate
 from podscaler.kube.config import Config
-from podscaler.kube.credentials import Header, NoCredentials, TokenFile
+from podscaler.kube.credentials import NoCredentials, StaticHeader, TokenFile
 from podscaler.testing import VirtualClock
 
 V1 = "client.authentication.k8s.io/v1"
@@ -98,7 +98,7 @@ def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
 def test_credentials(tmp_path: Path, user: dict[str, str], header: str) -> None:
     """Tokens become the Authorization header, which `repr` hides."""
     config = _load(tmp_path, _content(user=user))
-    assert (config.credentials, header in repr(config)) == (Header(header), False)
+    assert (config.credentials, header in repr(config)) == (StaticHeader(header), False)
 
 
 async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_first_file_with_a_name_wins(tmp_path: Path) -> None:
     first = _write(tmp_path, {"users": [{"name": "u", "user": {"token": "first"}}]}, "first")
     second = _write(tmp_path, _content(user={"token": "second"}), "second")
     config = kubeconfig.load([first, second], None, VirtualClock())
-    assert config.credentials == Header("Bearer first")
+    assert config.credentials == StaticHeader("Bearer first")
 
 
 FAULTS: dict[str, tuple[Any, str | None, str]] = {

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from podscaler.kube.traced_transport import COUNT, Count, TracedTransport, name_of
 from podscaler.kube.transport import Request, TransportError
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 PATH = "/api/v1/nodes"
 
@@ -53,7 +53,7 @@ async def test_nothing_is_traced_outside_of_a_trace() -> None:
 async def test_a_request_without_an_answer_is_an_error() -> None:
     """The failure escapes as it is, counts as a request, and is what the span says."""
     world, count = World(), Count()
-    world.inner.on("GET", PATH, Failure("EOF", broken=True))
+    world.inner.on("GET", PATH, TransportFailure("EOF", broken=True))
     token = COUNT.set(count)
     with world.tracer.start_as_current_span("sync"), pytest.raises(TransportError, match="EOF"):
         await world.transport.request(Request("GET", PATH))

@@ -10,10 +10,10 @@ import pytest
 
 from podscaler.kube.cache import Cache
 from podscaler.kube.client import Client
-from podscaler.kube.transport import Answer
-from podscaler.kube.watch import Reflector, Source
+from podscaler.kube.transport import Response
+from podscaler.kube.watch import Reflector, WatchSource
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, Feed, ScriptedTransport, json_answer
+from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer
 
 PATH = "/api/v1/things"
 
@@ -67,7 +67,7 @@ class World:
         self.clock = VirtualClock()
         self.transport = ScriptedTransport()
         self.cache: Cache[Thing] = Cache()
-        source = Source(PATH, "things", msgspec.json.Decoder(Thing).decode)
+        source = WatchSource(PATH, "things", msgspec.json.Decoder(Thing).decode)
         client = Client(self.transport, self.clock, streams_lists=streams_lists)
         self.reflector = Reflector(client, source, cache=self.cache, clock=self.clock, rng=Fixed())
         self.task: asyncio.Task[None] | None = None
@@ -242,7 +242,7 @@ async def test_a_cut_watch_is_resumed_after_a_delay(world: World) -> None:
 
 async def test_a_busy_server_says_when_to_watch_again(world: World) -> None:
     """A watch that is refused with Retry-After is resumed no sooner, and nothing is listed anew."""
-    busy = Answer(429, {"retry-after": "7"}, b"")
+    busy = Response(429, {"retry-after": "7"}, b"")
     await world.start(_list(7), busy, Feed())
     await world.clock.advance(6.9)
     before = len(world.asked())
@@ -266,7 +266,7 @@ async def test_expired_versions_are_listed_anew(world: World, how: str) -> None:
 async def test_delays_grow_while_the_server_is_away(world: World) -> None:
     """Failures in a row are tried again after 0.5, 1, 2, 4, 5, 5 s; the cache keeps what it has; then it heals."""
     feed = Feed()
-    await world.start(_list(7, _thing("a", 3)), feed, *[Failure("connection refused")] * 5, Feed())
+    await world.start(_list(7, _thing("a", 3)), feed, *[TransportFailure("connection refused")] * 5, Feed())
     feed.cut()
     times, start = [], len(world.transport.requests)
     for tenths in range(200):
@@ -285,7 +285,10 @@ async def test_delays_grow_while_the_server_is_away(world: World) -> None:
 async def test_the_first_list_is_tried_until_it_succeeds(world: World) -> None:
     """A server that is not there yet, or forbids, delays the start and nothing else."""
     await world.start(
-        Failure("connection refused"), json_answer(_status(403, "Forbidden"), 403), _list(7, _thing("a", 3)), Feed()
+        TransportFailure("connection refused"),
+        json_answer(_status(403, "Forbidden"), 403),
+        _list(7, _thing("a", 3)),
+        Feed(),
     )
     assert not world.cache.synced
     await world.clock.advance(2)

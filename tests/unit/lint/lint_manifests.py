@@ -7,8 +7,8 @@ from copy import deepcopy
 from typing import Any
 
 from podscaler.lint import linter, reading
-from podscaler.lint.items import Origin
-from podscaler.lint.material import Cluster
+from podscaler.lint.items import DocumentOrigin
+from podscaler.lint.material import ClusterMaterial
 
 Object = dict[str, Any]
 Short = tuple[str, str, str]
@@ -102,13 +102,13 @@ def container(name: str, **resources: Any) -> Object:
     return {"name": name, "image": "example.com/x:1", "resources": resources}
 
 
-def short(*objects: Object, cluster: Cluster | None = None, is_live: bool = False) -> list[Short]:
+def short(*objects: Object, cluster: ClusterMaterial | None = None, is_live: bool = False) -> list[Short]:
     """Rule, object and field of all findings."""
     return [(each.rule.id, each.subject, each.field) for each in found(*objects, cluster=cluster, is_live=is_live)]
 
 
-def found(*objects: Object, cluster: Cluster | None = None, is_live: bool = False) -> list[linter.Finding]:
+def found(*objects: Object, cluster: ClusterMaterial | None = None, is_live: bool = False) -> list[linter.Finding]:
     """All findings about objects, each in a file of its own; or in a cluster."""
-    origins = [Origin() if is_live else Origin(f"{index}.yaml") for index, _ in enumerate(objects)]
+    origins = [DocumentOrigin() if is_live else DocumentOrigin(f"{index}.yaml") for index, _ in enumerate(objects)]
     pairs = zip(objects, origins, strict=True)
     return linter.lint([item for each, origin in pairs for item in reading.items(each, origin)], cluster)

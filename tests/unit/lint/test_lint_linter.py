@@ -9,9 +9,9 @@ from lint_manifests import deployment, found, hpa, obj, short
 
 from podscaler.api import yaml_text
 from podscaler.lint import linter, reading, rulebook
-from podscaler.lint.items import Origin
+from podscaler.lint.items import DocumentOrigin
 from podscaler.lint.lines import Lines
-from podscaler.lint.material import Cluster
+from podscaler.lint.material import ClusterMaterial
 
 IGNORE = "podscaler.dev/lint-ignore"
 DOCS = Path(__file__).parents[3] / "docs" / "lint.md"
@@ -38,13 +38,13 @@ def test_a_refused_object_is_judged_for_that_alone() -> None:
 
 def test_objects_of_a_cluster_as_surroundings() -> None:
     """With files, findings about the cluster's objects alone do not count; those that concern a file do."""
-    file = list(reading.items(hpa(), Origin("hpa.yaml")))
+    file = list(reading.items(hpa(), DocumentOrigin("hpa.yaml")))
     live = [
         item
         for each in (hpa("api", maxReplicas=2), hpa("rival"), deployment())
-        for item in reading.items(each, Origin())
+        for item in reading.items(each, DocumentOrigin())
     ]
-    findings = linter.lint([*file, *live], Cluster(), files_only=True)
+    findings = linter.lint([*file, *live], ClusterMaterial(), files_only=True)
     assert sorted((each.rule.id, each.subject) for each in findings if each.file) == [
         ("PSL008", "HorizontalPodAutoscaler shop/web")
     ]
@@ -57,7 +57,7 @@ def test_lists_are_their_items() -> None:
     untyped = {key: part for key, part in one.items() if key not in ("apiVersion", "kind")}
     text = b"items:\n- x\n- spec:\n    maxReplicas: 2\n"
     whole = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscalerList", "items": [hpa("a"), untyped]}
-    items = list(reading.items(whole, Origin("f.yaml", 10, text)))
+    items = list(reading.items(whole, DocumentOrigin("f.yaml", 10, text)))
     assert [item.origin.path for item in items] == ["items[0]", "items[1]"]
     assert [(each.rule.id, each.line) for each in linter.lint(items) if each.rule.id == "PSL014"] == [("PSL014", 13)]
 
@@ -75,7 +75,7 @@ def test_lists_are_their_items() -> None:
 )
 def test_what_is_no_object_is_a_finding(value: object, fault: str) -> None:
     """Documents that do not say what they are give one finding without an object."""
-    (finding,) = linter.lint(reading.items(value, Origin("f.yaml")))
+    (finding,) = linter.lint(reading.items(value, DocumentOrigin("f.yaml")))
     assert (finding.rule.id, finding.subject, finding.message.startswith(fault)) == ("PSL000", "", True)
 
 
@@ -141,7 +141,7 @@ def test_the_examples_of_the_documentation() -> None:
 def _rules(example: str) -> set[str]:
     texts = [part.encode() for part in example.split("---\n") if part.strip()]
     values = [yaml_text.parse(text).value for text in texts]
-    items = [item for value in values for item in reading.items(value, Origin("example"))]
+    items = [item for value in values for item in reading.items(value, DocumentOrigin("example"))]
     return {finding.rule.id for finding in linter.lint(items)}
 
 

@@ -6,26 +6,26 @@ import pytest
 from lint_manifests import Object, cpu, deployment, hpa, short
 
 from podscaler.lint import reading
-from podscaler.lint.items import Fault, Origin
+from podscaler.lint.items import APIFinding, DocumentOrigin
 
 OURS = {"apiVersion": "podscaler.dev/v1alpha1", "kind": "PodAutoscaler"}
-TOO_FEW = Fault("spec.maxReplicas", "Invalid value: 1: must be greater than or equal to `minReplicas`")
+TOO_FEW = APIFinding("spec.maxReplicas", "Invalid value: 1: must be greater than or equal to `minReplicas`")
 
 
-def faults(value: Any, *, is_live: bool = False) -> tuple[Fault, ...]:
+def faults(value: Any, *, is_live: bool = False) -> tuple[APIFinding, ...]:
     """Why the object would be refused."""
-    (item,) = reading.items(value, Origin() if is_live else Origin("f.yaml"))
+    (item,) = reading.items(value, DocumentOrigin() if is_live else DocumentOrigin("f.yaml"))
     return item.faults
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (hpa(foo=1) | OURS, (Fault("", 'unknown field "spec.foo"'),)),
+        (hpa(foo=1) | OURS, (APIFinding("", 'unknown field "spec.foo"'),)),
         (
             hpa(maxReplicas="2") | OURS,
             (
-                Fault(
+                APIFinding(
                     "spec.maxReplicas",
                     'Invalid value: "string": spec.maxReplicas in body must be of type integer: "string"',
                 ),
@@ -34,7 +34,7 @@ def faults(value: Any, *, is_live: bool = False) -> tuple[Fault, ...]:
         (
             hpa(metrics=[cpu(type="AverageValue", averageValue=1.5)]) | OURS,
             (
-                Fault(
+                APIFinding(
                     "spec.metrics[0].resource.target.averageValue",
                     'Invalid value: "number": spec.metrics[0].resource.target.averageValue in body must be of type '
                     'integer,string: "number"',
@@ -43,12 +43,12 @@ def faults(value: Any, *, is_live: bool = False) -> tuple[Fault, ...]:
         ),
         (
             hpa(metrics=[cpu()] * 101) | OURS,
-            (Fault("spec.metrics", "Too many: 101: must have at most 100 items"),),
+            (APIFinding("spec.metrics", "Too many: 101: must have at most 100 items"),),
         ),
         (hpa(maxReplicas=1) | OURS, (TOO_FEW,)),
         (
             hpa() | OURS | {"apiVersion": "podscaler.dev/v1"},
-            (Fault("apiVersion", 'no kind "PodAutoscaler" is registered for version "podscaler.dev/v1"'),),
+            (APIFinding("apiVersion", 'no kind "PodAutoscaler" is registered for version "podscaler.dev/v1"'),),
         ),
         (hpa() | {"apiVersion": "example.com/v1", "kind": "PodAutoscaler"}, ()),
     ],
@@ -62,7 +62,7 @@ def faults(value: Any, *, is_live: bool = False) -> tuple[Fault, ...]:
         "somebody else's kind of that name",
     ],
 )
-def test_what_is_refused(value: Object, expected: tuple[Fault, ...]) -> None:
+def test_what_is_refused(value: Object, expected: tuple[APIFinding, ...]) -> None:
     """First what the definition says; where that has nothing against it, what the controller would refuse."""
     assert faults(value) == expected
 
@@ -85,5 +85,5 @@ def test_both_kinds_on_one_target() -> None:
 def test_a_list_of_them() -> None:
     """The elements of a PodAutoscalerList need not say what they are."""
     whole = {"apiVersion": OURS["apiVersion"], "kind": "PodAutoscalerList", "items": [{"metadata": {"name": "a"}}]}
-    (item,) = reading.items(whole, Origin("f.yaml"))
+    (item,) = reading.items(whole, DocumentOrigin("f.yaml"))
     assert (item.shown, [fault.field for fault in item.faults]) == ("PodAutoscaler default/a", ["spec"])

@@ -12,8 +12,8 @@ from metric_world import CUSTOM, EXTERNAL, MetricWorld, config_map, metric_world
 from podscaler.api import catalog
 from podscaler.controlplane.metric_values.config_maps import ConfigMaps
 from podscaler.controlplane.metric_values.index import MetricIndex
-from podscaler.controlplane.metric_values.kinds import Kinds
-from podscaler.controlplane.registry import Change, MetricResource
+from podscaler.controlplane.metric_values.kinds import DescribableKinds
+from podscaler.controlplane.registry import MetricResource, ObjectEvent
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
 
@@ -160,16 +160,16 @@ class Watches:
     """A registry whose watches the test ends; `there` are the ConfigMaps that exist."""
 
     def __init__(self) -> None:
-        self.streams: list[asyncio.Queue[Change | Exception]] = []
+        self.streams: list[asyncio.Queue[ObjectEvent | Exception]] = []
         self.there: set[str] = set()
 
-    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[Change]:
+    def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[ObjectEvent]:
         """One more stream."""
         assert (resource, initial) == ("configmaps", True)
         self.streams.append(asyncio.Queue())
         return self._changes(self.streams[-1])
 
-    async def _changes(self, queue: asyncio.Queue[Change | Exception]) -> AsyncIterator[Change]:
+    async def _changes(self, queue: asyncio.Queue[ObjectEvent | Exception]) -> AsyncIterator[ObjectEvent]:
         while True:
             item = await queue.get()
             if isinstance(item, Exception):
@@ -187,13 +187,13 @@ class Watches:
         new = config_map(name, "external", {name: value})
         new["metadata"] |= created
         self.there.add(name)
-        self.streams[-1].put_nowait(Change("ADDED", new))
+        self.streams[-1].put_nowait(ObjectEvent("ADDED", new))
 
 
 async def test_a_watch_that_broke_loses_nothing() -> None:
     """When a watch has to begin anew, values stay meanwhile, and what was deleted meanwhile goes."""
     watches, clock, index = Watches(), VirtualClock(), MetricIndex()
-    following = asyncio.create_task(ConfigMaps(watches, index, Kinds(catalog.RESOURCES), clock).follow())  # type: ignore[arg-type]  # the part of a registry that is used
+    following = asyncio.create_task(ConfigMaps(watches, index, DescribableKinds(catalog.RESOURCES), clock).follow())  # type: ignore[arg-type]  # the part of a registry that is used
     await clock.advance(0)
     watches.tell("stays", "1")
     watches.tell("goes", "1")

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from podscaler.api import catalog
-from podscaler.controlplane.metric_values.kinds import Kinds
-from podscaler.controlplane.metric_values.parsing import Place, parse_entry
+from podscaler.controlplane.metric_values.kinds import DescribableKinds
+from podscaler.controlplane.metric_values.parsing import EntryContext, parse_entry
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -19,7 +19,7 @@ def test_the_examples_have_no_faults() -> None:
     metrics = []
     for config_map in config_maps:
         api = config_map["metadata"]["labels"]["podscaler.dev/metrics"]
-        place = Place(api, "default", 0, Kinds(catalog.RESOURCES))
+        place = EntryContext(api, "default", 0, DescribableKinds(catalog.RESOURCES))
         for key, text in config_map["data"].items():
             outcome = parse_entry(key, text, place)
             assert outcome.faults == ()

@@ -7,18 +7,18 @@ import pytest
 from podscaler.api import catalog, instants, selectors
 from podscaler.api.quantity import Quantity
 from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.metric_values.kinds import Kinds
-from podscaler.controlplane.metric_values.parsing import ENTRY_MAX_BYTES, Outcome, Place, parse_entry
+from podscaler.controlplane.metric_values.kinds import DescribableKinds
+from podscaler.controlplane.metric_values.parsing import ENTRY_MAX_BYTES, EntryContext, ParsedEntry, parse_entry
 from podscaler.controlplane.metric_values.schedule import Constant, Ramp
-from podscaler.controlplane.metric_values.series import NamedObject, Outside, SelectedPods, Series
+from podscaler.controlplane.metric_values.series import NamedObject, Outside, PodSelection, Series
 
-KINDS = Kinds(catalog.RESOURCES)
+KINDS = DescribableKinds(catalog.RESOURCES)
 CREATED_NS = instants.parse("2026-01-01T00:00:00Z")
 
 
-def place(api: Literal["custom", "external"] = "custom") -> Place:
+def place(api: Literal["custom", "external"] = "custom") -> EntryContext:
     """A ConfigMap of the namespace `shop`, created at the start of 2026."""
-    return Place(api, "shop", CREATED_NS, KINDS)
+    return EntryContext(api, "shop", CREATED_NS, KINDS)
 
 
 def only(text: str, api: Literal["custom", "external"] = "custom") -> Series:
@@ -68,7 +68,7 @@ def test_all_fields() -> None:
     """
     assert only(text) == Series(
         "http_requests:rate5m",
-        SelectedPods(selectors.parse("app=web,tier in (front,back)")),
+        PodSelection(selectors.parse("app=web,tier in (front,back)")),
         {"verb": "GET", "yes": "no"},
         five(),
         selectors.parse("app=web"),
@@ -78,7 +78,7 @@ def test_all_fields() -> None:
 
 def test_all_pods() -> None:
     """An empty selector describes all pods of the namespace."""
-    assert only("{pods: '', value: 5}").subject == SelectedPods(selectors.EVERYTHING)
+    assert only("{pods: '', value: 5}").subject == PodSelection(selectors.EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_list_states_several_series() -> None:
 
 def test_an_empty_list_states_nothing() -> None:
     """A list may be empty: there is no series then, and nothing wrong."""
-    assert parse_entry("depth", "[]", place("external")) == Outcome()
+    assert parse_entry("depth", "[]", place("external")) == ParsedEntry()
 
 
 COMMON = "metric, labels, value, steps, ramp, start, sharedBy and window"

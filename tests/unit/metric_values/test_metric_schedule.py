@@ -5,7 +5,7 @@ import pytest
 from podscaler.api.quantity import Quantity
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.metric_values import schedule
-from podscaler.controlplane.metric_values.schedule import Constant, Ramp, Schedule, Step, Steps
+from podscaler.controlplane.metric_values.schedule import Constant, Ramp, Schedule, Steps, ValueStep
 
 Timeline = list[tuple[float, str | None]]
 
@@ -16,9 +16,9 @@ def timeline(values: Schedule, *instants_s: float) -> Timeline:
     return [(at_s, None if value is None else str(value)) for at_s, value in found]
 
 
-def step(at_s: float, value: str) -> Step:
+def step(at_s: float, value: str) -> ValueStep:
     """A step at a second."""
-    return Step(round(at_s * NANOSECONDS), Quantity.parse(value))
+    return ValueStep(round(at_s * NANOSECONDS), Quantity.parse(value))
 
 
 def ramp(first: str, last: str, *, start_s: float = 10, span_s: float = 30) -> Ramp:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from podscaler.metrics.allowance import FEW, MANY, Allowance
+from podscaler.metrics.allowance import FEW, MANY, ConcurrencyLimiter
 from podscaler.testing import VirtualClock
 
 
@@ -20,7 +20,7 @@ class Api:
     def __init__(self, clock: VirtualClock, takes_s: Callable[[int], float]) -> None:
         self._clock = clock
         self._takes_s = takes_s
-        self._allowance = Allowance(clock)
+        self._allowance = ConcurrencyLimiter(clock)
         self._tasks: list[asyncio.Task[None]] = []
         self.begun: list[int] = []
         self.answered: list[int] = []

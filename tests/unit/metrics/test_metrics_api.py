@@ -11,11 +11,11 @@ from podscaler.api.metrics import PodMetricsList
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client
 from podscaler.kube.discovery import Discovery
-from podscaler.kube.transport import Answer
+from podscaler.kube.transport import Response
 from podscaler.metrics.api import APIMetricsSource
 from podscaler.metrics.source import MetricsSource
 from podscaler.testing import VirtualClock
-from podscaler.testing.transport import Failure, ScriptedTransport, json_answer
+from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 RESOURCE = "/apis/metrics.k8s.io/v1beta1/namespaces/ns1/pods"
 PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns1/pods/%2A/qps"
@@ -221,7 +221,7 @@ async def test_kinds_that_are_not_served(source: MetricsSource, ask: Ask, text: 
     assert await _text(source, ask) == text
 
 
-BUSY = Answer(503, {"content-type": "text/plain"}, b"no")
+BUSY = Response(503, {"content-type": "text/plain"}, b"no")
 UNAVAILABLE = "the server is currently unable to handle the request"
 HTTP_FAILURES: dict[str, tuple[Ask, str, str]] = {
     "resource": (_resource, RESOURCE, f"{UNAVAILABLE} (get pods.metrics.k8s.io)"),
@@ -253,12 +253,12 @@ async def test_http_failures(source: MetricsSource, transport: ScriptedTransport
     assert await _text(source, ask) == text
 
 
-def _answer(body: bytes, content_type: str = "application/json") -> Answer:
-    return Answer(200, {"content-type": content_type}, body)
+def _answer(body: bytes, content_type: str = "application/json") -> Response:
+    return Response(200, {"content-type": content_type}, body)
 
 
 EMPTY = "0-length response with status code: 200 and content type: application/json"
-UNUSABLE: dict[str, tuple[Ask, str, Answer, str]] = {
+UNUSABLE: dict[str, tuple[Ask, str, Response, str]] = {
     "resource, empty": (_resource, RESOURCE, _answer(b""), EMPTY),
     "external, empty": (_external, EXTERNAL, _answer(b""), EMPTY),
     "custom, empty": (_pods, PODS, _answer(b""), "Object 'Kind' is missing in ''"),
@@ -312,7 +312,7 @@ async def test_an_empty_object_is_an_empty_list(source: MetricsSource, transport
 
 async def test_transport_failures_show_the_url(source: MetricsSource, transport: ScriptedTransport) -> None:
     """A server that is not there is named with the whole encoded URL."""
-    transport.on("GET", EXTERNAL, Failure("dial tcp 10.0.0.1:443: connect: connection refused"))
+    transport.on("GET", EXTERNAL, TransportFailure("dial tcp 10.0.0.1:443: connect: connection refused"))
     assert await _text(source, _external) == (
         f'Get "https://10.0.0.1:443{EXTERNAL}?labelSelector=queue%3Dq": '
         "dial tcp 10.0.0.1:443: connect: connection refused"

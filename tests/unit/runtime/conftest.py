@@ -11,7 +11,7 @@ from podscaler.api import catalog
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime.pod_worker import PodWorker
 from podscaler.testing import VirtualClock
-from podscaler.testing.containers import Stage
+from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry, open_registry
 
 
@@ -32,7 +32,7 @@ async def opened(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[OpenRegis
 class Played:
     """One pod on the stage, with its worker."""
 
-    def __init__(self, stage: Stage, opened: OpenRegistry, clock: VirtualClock) -> None:
+    def __init__(self, stage: PlayedContainers, opened: OpenRegistry, clock: VirtualClock) -> None:
         self.stage = stage
         self.registry = opened.registry
         self.clock = clock
@@ -102,7 +102,7 @@ class Played:
 @pytest.fixture
 async def played(tmp_path: Path, opened: OpenRegistry, clock: VirtualClock) -> AsyncIterator[Played]:
     """A pod to play with."""
-    found = Played(Stage(opened.registry, clock, tmp_path / "node"), opened, clock)
+    found = Played(PlayedContainers(opened.registry, clock, tmp_path / "node"), opened, clock)
     yield found
     await found.end()
 

@@ -6,8 +6,15 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.runtime import adoption, container_state
-from podscaler.controlplane.runtime.backoff import Backoff, config_delay_s
-from podscaler.controlplane.runtime.container_state import Container, RestartPolicy, Role, Running, Terminated, Waiting
+from podscaler.controlplane.runtime.backoff import CrashLoopBackoff, config_delay_s
+from podscaler.controlplane.runtime.container_state import (
+    ContainerState,
+    RestartPolicy,
+    Role,
+    Running,
+    Terminated,
+    Waiting,
+)
 
 S = NANOSECONDS
 POD = "web_default(u1)"
@@ -19,7 +26,7 @@ def end(at_s: int, code: int = 1, started_s: int = 0) -> Terminated:
 
 def test_restarts_wait_longer_and_longer() -> None:
     """The first restart is immediate; then 10 s, doubling up to 300 s."""
-    memory, delays, at_ns = Backoff(), [], 1_000_000 * S
+    memory, delays, at_ns = CrashLoopBackoff(), [], 1_000_000 * S
     for _ in range(9):
         memory, due_ns = memory.after_exit(at_ns)
         delays.append((due_ns - at_ns) // S)
@@ -30,7 +37,7 @@ def test_restarts_wait_longer_and_longer() -> None:
 @pytest.mark.parametrize(("ran_s", "delay_s"), [(599, 20), (600, 20), (601, 0)])
 def test_a_long_run_is_forgiven(ran_s: int, delay_s: int) -> None:
     """More than ten minutes after the last restart the back-off starts over."""
-    memory, due_ns = Backoff(20, 1000 * S).after_exit((1000 + ran_s) * S)
+    memory, due_ns = CrashLoopBackoff(20, 1000 * S).after_exit((1000 + ran_s) * S)
     assert (due_ns - (1000 + ran_s) * S) // S == delay_s
     assert memory.delay_s == (40 if delay_s else 10)
 
@@ -42,7 +49,7 @@ def test_creation_is_tried_again_soon() -> None:
 
 def test_crash_and_restart() -> None:
     """A timeline: start, crash, immediate restart, crash, back-off, restart."""
-    begun = container_state.began(Container("web", Role.MAIN, "Always"), now_ns=0, container_id="c1")
+    begun = container_state.began(ContainerState("web", Role.MAIN, "Always"), now_ns=0, container_id="c1")
     crashed = container_state.ended(begun, end(1000), may_restart=True, pod=POD)
     again = container_state.began(crashed, now_ns=1000 * S, container_id="c2")
     waits = container_state.ended(again, end(1003, started_s=1000), may_restart=True, pod=POD)
@@ -59,7 +66,7 @@ def test_crash_and_restart() -> None:
 
 def test_failed_starts_are_counted() -> None:
     """A program that is never there: every try after the first is a restart."""
-    container, counts = Container("web", Role.MAIN, "Always"), []
+    container, counts = ContainerState("web", Role.MAIN, "Always"), []
     for _ in range(3):
         container = container_state.ended(container, end(10, 128), may_restart=True, pod=POD)
         counts.append(container.restart_count)
@@ -68,7 +75,7 @@ def test_failed_starts_are_counted() -> None:
 
 def test_long_delays_are_shown_as_go_does() -> None:
     """40s, 1m20s, 5m0s."""
-    container = Container("web", Role.MAIN, "Always", backoff=Backoff(80, 0))
+    container = ContainerState("web", Role.MAIN, "Always", backoff=CrashLoopBackoff(80, 0))
     shown = container_state.ended(container, end(10), may_restart=True, pod=POD).state
     assert shown == Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=web pod=web_default(u1)")
 
@@ -79,14 +86,14 @@ def test_long_delays_are_shown_as_go_does() -> None:
 )
 def test_policies(policy: RestartPolicy, code: int, again: bool) -> None:
     """Always, OnFailure, Never."""
-    container = Container("web", Role.MAIN, policy, ran=True)
+    container = ContainerState("web", Role.MAIN, policy, ran=True)
     found = container_state.ended(container, end(5, code), may_restart=True, pod=POD)
     assert found.is_final is not again
 
 
 def test_nothing_is_restarted_while_the_pod_ends() -> None:
     """An exit during termination is final whatever the policy."""
-    found = container_state.ended(Container("web", Role.MAIN, "Always"), end(5), may_restart=False, pod=POD)
+    found = container_state.ended(ContainerState("web", Role.MAIN, "Always"), end(5), may_restart=False, pod=POD)
     assert (found.state, found.is_final, found.exit_code) == (end(5), True, 1)
 
 
@@ -111,7 +118,9 @@ def test_init_containers_have_policies_of_their_own(
 
 def test_a_container_that_cannot_be_created_is_held() -> None:
     """Waiting with the reason, what happened before is kept, and the next try is later each time."""
-    once = container_state.held(Container("web", Role.MAIN, "Always"), "CreateContainerConfigError", "no", now_ns=0)
+    once = container_state.held(
+        ContainerState("web", Role.MAIN, "Always"), "CreateContainerConfigError", "no", now_ns=0
+    )
     twice = container_state.held(once, "CreateContainerConfigError", "no", now_ns=10 * S)
     assert [(c.state, c.retry_at_ns) for c in (once, twice)] == [
         (Waiting("CreateContainerConfigError", "no"), S),
@@ -119,7 +128,7 @@ def test_a_container_that_cannot_be_created_is_held() -> None:
     ]
 
 
-def adopt(*, policy: str = "Always", **statuses: Any) -> list[Container]:
+def adopt(*, policy: str = "Always", **statuses: Any) -> list[ContainerState]:
     init, main = statuses.get("init"), statuses.get("main")
     pod = {
         "spec": {"restartPolicy": policy, "initContainers": [{"name": "init"}], "containers": [{"name": "main"}]},

@@ -8,9 +8,9 @@ import pytest
 
 from podscaler.api import port_map
 from podscaler.controlplane.runtime import environment, expansion, references, service_variables
-from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
 
-PLACE = Place("127.2.1.1", "127.2.0.1", "vm", {"cpu": "8", "memory": "16Gi"})
+PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm", {"cpu": "8", "memory": "16Gi"})
 POD: dict[str, Any] = {
     "metadata": {
         "name": "web-1",

@@ -12,9 +12,9 @@ from podscaler.clock import NANOSECONDS, SystemClock
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.runtime import log_files, log_format, log_reader
 from podscaler.controlplane.runtime.log_files import ContainerLog, LogBook
-from podscaler.controlplane.runtime.log_format import Line, Splitter
+from podscaler.controlplane.runtime.log_format import LogLine, Splitter
 from podscaler.controlplane.runtime.log_reader import NodeLogs
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.threads import Threads
 from podscaler.errors import StatusError
 
@@ -53,7 +53,7 @@ def test_foreign_lines_are_skipped(text: bytes) -> None:
 
 def test_stamps_are_shown_once_for_each_line() -> None:
     """With timestamps, a continued line has no second stamp."""
-    lines = [Line(T1, b"a", False), Line(T2, b"b", True), Line(T2, b"c", True)]
+    lines = [LogLine(T1, b"a", False), LogLine(T2, b"b", True), LogLine(T2, b"c", True)]
     renderer = log_reader.Renderer(LogOptions("c", timestamps=True))
     stored = [line.stamp + b" stdout " + (b"F" if line.is_complete else b"P") + b" " + line.text for line in lines]
     assert renderer.render(stored) == T1 + b" ab\n" + T2 + b" c\n"
@@ -119,7 +119,7 @@ class Logs:
 
     def __init__(self, root: Path, max_bytes: int) -> None:
         self.threads = Threads()
-        self.paths = Paths(root)
+        self.paths = NodePaths(root)
         self.book = LogBook(self.threads, SystemClock(), max_bytes=max_bytes)
         self.reader = NodeLogs(self.threads, self.book, self.paths, SystemClock())
 

@@ -13,14 +13,14 @@ from podscaler.controlplane.runtime import node, startup
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.binding import Binder
 from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.node import Machine, NodeObject
+from podscaler.controlplane.runtime.node import MachineInfo, NodeObject
 from podscaler.controlplane.runtime.node_agent import NodeAgent
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
-from podscaler.controlplane.runtime.startup import Findings
+from podscaler.controlplane.runtime.startup import StartupFindings
 from podscaler.testing import VirtualClock
-from podscaler.testing.containers import Stage
+from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry
 
 NOW = "2026-01-01T00:00:00Z"
@@ -28,8 +28,8 @@ INFO = {"operatingSystem": "linux", "architecture": "amd64", "kubeletVersion": "
 Make = Callable[..., dict[str, Any]]
 
 
-def machine(**faults: str) -> Machine:
-    return Machine("vm", "127.7.0.1", "127.7.0.0/16", {"cpu": "2", "memory": "4Gi", "pods": "9"}, INFO, faults)
+def machine(**faults: str) -> MachineInfo:
+    return MachineInfo("vm", "127.7.0.1", "127.7.0.0/16", {"cpu": "2", "memory": "4Gi", "pods": "9"}, INFO, faults)
 
 
 def made(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, **faults: str) -> NodeObject:
@@ -115,7 +115,7 @@ def test_the_name_of_the_node_is_kept(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_looking_around(tmp_path: Path) -> None:
     """Folders are private, the instance's id is kept, files of pods that are gone are removed."""
-    paths = Paths(tmp_path / "node")
+    paths = NodePaths(tmp_path / "node")
     settings = RuntimeSettings(tmp_path)
     first, second = startup.look_around(paths, settings), startup.look_around(paths, settings)
     assert (first.instance, len(first.instance), first.killed) == (second.instance, 32, 0)
@@ -158,9 +158,9 @@ async def test_a_pod_that_selects_another_node(opened: OpenRegistry, clock: Virt
 
 async def simulated(
     opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, annotation: str | None = None
-) -> tuple[Stage, SimulatedPod, "asyncio.Task[None]"]:
+) -> tuple[PlayedContainers, SimulatedPod, "asyncio.Task[None]"]:
     """A simulated pod that runs."""
-    stage = Stage(opened.registry, clock, tmp_path / "node")
+    stage = PlayedContainers(opened.registry, clock, tmp_path / "node")
     annotations = {"podscaler.dev/simulated-startup-seconds": annotation} if annotation else {}
     pod = {
         "metadata": {"name": "sim", "namespace": "default", "annotations": annotations},
@@ -238,7 +238,7 @@ async def test_up_as_root_is_warned_of(
     opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture, user: int, lines: int
 ) -> None:
     """One line of the log says what pods can do to the machine of a root `up`."""
-    found = Findings("i", "vm", 0, Capabilities(user, user == 0, False), "no cgroups", {}, INFO)
+    found = StartupFindings("i", "vm", 0, Capabilities(user, user == 0, False), "no cgroups", {}, INFO)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(startup, "look_around", lambda *_: found)
         patch.setattr(startup, "remove_strangers", lambda *_: None)

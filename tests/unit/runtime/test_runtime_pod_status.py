@@ -7,12 +7,12 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.runtime import pod_status
-from podscaler.controlplane.runtime.container_state import Container, Role, Running, Terminated, Waiting
-from podscaler.controlplane.runtime.pod_status import PodFacts
+from podscaler.controlplane.runtime.container_state import ContainerState, Role, Running, Terminated, Waiting
+from podscaler.controlplane.runtime.pod_status import PodStatusFacts
 
 S = NANOSECONDS
 T0, T9 = "1970-01-01T00:00:00Z", "1970-01-01T00:00:09Z"
-MAIN = Container("web", Role.MAIN, "Always")
+MAIN = ContainerState("web", Role.MAIN, "Always")
 RUNNING = replace(MAIN, state=Running(5 * S, "c1"), ran=True, started=True, ready=True)
 POD: dict[str, Any] = {
     "metadata": {"name": "web", "namespace": "default", "uid": "u1", "generation": 1},
@@ -20,8 +20,10 @@ POD: dict[str, Any] = {
 }
 
 
-def facts(**fields: Any) -> PodFacts:
-    return PodFacts(**{"host_ip": "127.2.0.1", "pod_ip": "127.2.1.1", "started_ns": 0, "initialized": True, **fields})
+def facts(**fields: Any) -> PodStatusFacts:
+    return PodStatusFacts(
+        **{"host_ip": "127.2.0.1", "pod_ip": "127.2.1.1", "started_ns": 0, "initialized": True, **fields}
+    )
 
 
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
@@ -63,7 +65,7 @@ def test_a_running_pod() -> None:
 CRASH = Terminated(3, "Error", 8 * S, 6 * S, "c1")
 ENDED = replace(MAIN, state=CRASH, ran=True, retry_at_ns=None)
 BACKOFF = replace(MAIN, state=Waiting("CrashLoopBackOff", "wait"), last=CRASH, ran=True)
-INIT = Container("init", Role.INIT, "OnFailure", Waiting("PodInitializing"))
+INIT = ContainerState("init", Role.INIT, "OnFailure", Waiting("PodInitializing"))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ INIT = Container("init", Role.INIT, "OnFailure", Waiting("PodInitializing"))
         pytest.param([ENDED], {"outcome": "Succeeded"}, "Succeeded", id="succeeded"),
     ],
 )
-def test_phases(containers: list[Container], fields: dict[str, Any], phase: str) -> None:
+def test_phases(containers: list[ContainerState], fields: dict[str, Any], phase: str) -> None:
     """Pending until every container has run once, Running while any is to run, then the outcome."""
     assert pod_status.phase(containers, facts(**fields)) == phase
 

@@ -9,7 +9,7 @@ import pytest
 
 from patience import WITHIN_S
 from podscaler.controlplane.runtime import http_check, probe_loop
-from podscaler.controlplane.runtime.handlers import Checks, Outcome, Purpose, Target
+from podscaler.controlplane.runtime.handlers import Checks, HandlerOutcome, HandlerTarget, Purpose
 from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally, probe_spec
 from podscaler.testing import VirtualClock
 
@@ -53,10 +53,10 @@ async def test_the_times_of_a_probe() -> None:
     seen: list[tuple[float, bool | None, bool]] = []
     answers = iter("--+---")
 
-    async def check() -> Outcome:
-        return Outcome(next(answers, "+") == "+")
+    async def check() -> HandlerOutcome:
+        return HandlerOutcome(next(answers, "+") == "+")
 
-    def heard(result: probe_loop.Result) -> None:
+    def heard(result: probe_loop.ProbeResult) -> None:
         seen.append((clock.monotonic_s(), result.verdict, result.changed))
 
     await clock.advance(1)
@@ -79,10 +79,10 @@ async def test_a_wall_clock_that_is_set_during_a_check_changes_no_period() -> No
     clock = VirtualClock()
     checked_s: list[float] = []
 
-    async def check() -> Outcome:
+    async def check() -> HandlerOutcome:
         checked_s.append(clock.monotonic_s())
         clock.set_wall(-3 * 3600)
-        return Outcome(True)
+        return HandlerOutcome(True)
 
     spec = ProbeSpec("readiness", {}, period_s=2)
     running = probe_loop.run(spec, check, lambda _: None, clock, started_ns=clock.now_ns())
@@ -92,11 +92,11 @@ async def test_a_wall_clock_that_is_set_during_a_check_changes_no_period() -> No
     assert checked_s == [0, 2, 4]
 
 
-async def no_command(argv: tuple[str, ...], timeout_s: float) -> Outcome:
-    return Outcome(False, f"{argv} {timeout_s}")
+async def no_command(argv: tuple[str, ...], timeout_s: float) -> HandlerOutcome:
+    return HandlerOutcome(False, f"{argv} {timeout_s}")
 
 
-REDIRECTED = Outcome(True, warning="Probe terminated redirects, Response body: ")
+REDIRECTED = HandlerOutcome(True, warning="Probe terminated redirects, Response body: ")
 
 Answer = Callable[[bytes], Awaitable[bytes | None]]
 
@@ -132,8 +132,8 @@ async def serving(answer: Answer) -> AsyncIterator[tuple[int, list[bytes]]]:
         await asyncio.sleep(0)  # aborted transports close in the next turn
 
 
-def target(port: int, **port_map: int) -> Target:
-    return Target("127.0.0.1", {"http": port}, {int(k[1:]): v for k, v in port_map.items()}, no_command)
+def target(port: int, **port_map: int) -> HandlerTarget:
+    return HandlerTarget("127.0.0.1", {"http": port}, {int(k[1:]): v for k, v in port_map.items()}, no_command)
 
 
 def says(text: str) -> Answer:
@@ -143,7 +143,9 @@ def says(text: str) -> Answer:
     return answer
 
 
-async def check(handler: dict[str, Any], at: Target, *, timeout_s: float, purpose: Purpose = "probe") -> Outcome:
+async def check(
+    handler: dict[str, Any], at: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
+) -> HandlerOutcome:
     checks = Checks()
     try:
         return await checks.check(handler, at, timeout_s=timeout_s, purpose=purpose)
@@ -151,22 +153,22 @@ async def check(handler: dict[str, Any], at: Target, *, timeout_s: float, purpos
         await checks.close()
 
 
-async def get(port: int, *, at: Target | None = None, **action: Any) -> Outcome:
+async def get(port: int, *, at: HandlerTarget | None = None, **action: Any) -> HandlerOutcome:
     return await check({"httpGet": {"port": port, **action}}, at or target(port), timeout_s=WITHIN_S)
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        ("200 OK", Outcome(True)),
-        ("204 No Content", Outcome(True)),
+        ("200 OK", HandlerOutcome(True)),
+        ("204 No Content", HandlerOutcome(True)),
         ("302 Found", REDIRECTED),
         ("399 Odd", REDIRECTED),
-        ("400 Bad Request", Outcome(False, "HTTP probe failed with statuscode: 400")),
-        ("503 Service Unavailable", Outcome(False, "HTTP probe failed with statuscode: 503")),
+        ("400 Bad Request", HandlerOutcome(False, "HTTP probe failed with statuscode: 400")),
+        ("503 Service Unavailable", HandlerOutcome(False, "HTTP probe failed with statuscode: 503")),
     ],
 )
-async def test_http_statuses(status: str, outcome: Outcome) -> None:
+async def test_http_statuses(status: str, outcome: HandlerOutcome) -> None:
     """200 to 399 is a success, with a warning where it is a redirect."""
     async with serving(says(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")) as (port, _):
         assert await get(port) == outcome
@@ -215,7 +217,7 @@ async def test_headers_that_cannot_be_sent(headers: dict[str, str], text: str) -
     """They are a failure with a sentence, and nothing is on the wire."""
     async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, heads):
         outcome = await get(port, httpHeaders=[{"name": name, "value": value} for name, value in headers.items()])
-    assert (outcome, heads) == (Outcome(False, f'Get "http://127.0.0.1:{port}/": {text}'), [])
+    assert (outcome, heads) == (HandlerOutcome(False, f'Get "http://127.0.0.1:{port}/": {text}'), [])
 
 
 @pytest.mark.parametrize(
@@ -255,16 +257,16 @@ async def test_a_body_is_read_to_its_limit() -> None:
     endless = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + "x" * 20_000
     cut = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + "x"
     async with serving(says(endless)) as (port, _):
-        assert await get(port) == Outcome(True)
+        assert await get(port) == HandlerOutcome(True)
     async with serving(says(cut)) as (port, _):
-        assert await get(port) == Outcome(False, f'Get "http://127.0.0.1:{port}/": unexpected EOF')
+        assert await get(port) == HandlerOutcome(False, f'Get "http://127.0.0.1:{port}/": unexpected EOF')
 
 
 async def test_a_hook_takes_every_answer() -> None:
     """Kubelet does not look at the status of an HTTP hook, and names itself kube-lifecycle."""
     async with serving(says("HTTP/1.1 500 Broken\r\n\r\n")) as (port, heads):
         found = await check({"httpGet": {"port": port}}, target(port), timeout_s=WITHIN_S, purpose="lifecycle")
-    assert (found, b"User-Agent: kube-lifecycle/1.37\r\n" in heads[0]) == (Outcome(True), True)
+    assert (found, b"User-Agent: kube-lifecycle/1.37\r\n" in heads[0]) == (HandlerOutcome(True), True)
 
 
 async def test_redirects_are_followed_on_the_same_host() -> None:
@@ -280,7 +282,7 @@ async def test_redirects_are_followed_on_the_same_host() -> None:
         return b"HTTP/1.1 500 Broken\r\n\r\n"
 
     async with serving(answer) as (port, _):
-        assert await get(port, path="/a") == Outcome(False, "HTTP probe failed with statuscode: 500")
+        assert await get(port, path="/a") == HandlerOutcome(False, "HTTP probe failed with statuscode: 500")
         assert await get(port, path="/away") == REDIRECTED
         looping = await get(port, path="/loop")
         assert (looping.ok, "stopped after 10 redirects" in looping.text) == (False, True)
@@ -306,7 +308,7 @@ async def test_a_server_that_never_answers() -> None:
 
     async with serving(never) as (port, _):
         outcome = await check({"httpGet": {"port": port}}, target(port), timeout_s=0.05)
-    assert outcome == Outcome(
+    assert outcome == HandlerOutcome(
         False, f'Get "http://127.0.0.1:{port}/": context deadline exceeded (the timeout is 0.05 s)'
     )
 
@@ -314,10 +316,10 @@ async def test_a_server_that_never_answers() -> None:
 async def test_ports_by_name_and_by_map() -> None:
     """A port may be named; one that is mapped is asked where it really is."""
     async with serving(says("HTTP/1.1 200 OK\r\n\r\n")) as (port, _):
-        assert await get(port, at=target(port)) == Outcome(True)
+        assert await get(port, at=target(port)) == HandlerOutcome(True)
         assert (await check({"httpGet": {"port": "http"}}, target(port), timeout_s=WITHIN_S)).ok
         assert (await check({"tcpSocket": {"port": 80}}, target(port, p80=port), timeout_s=WITHIN_S)).ok
-        assert await check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=WITHIN_S) == Outcome(
+        assert await check({"tcpSocket": {"port": "no"}}, target(port), timeout_s=WITHIN_S) == HandlerOutcome(
             False, "couldn't find port no"
         )
 
@@ -327,13 +329,15 @@ async def test_a_closed_port() -> None:
     async with serving(says("")) as (port, _):
         pass
     tcp = await check({"tcpSocket": {"port": port}}, target(port), timeout_s=WITHIN_S)
-    assert tcp == Outcome(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
-    assert await get(port) == Outcome(False, f'Get "http://127.0.0.1:{port}/": connect: connection refused')
+    assert tcp == HandlerOutcome(False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+    assert await get(port) == HandlerOutcome(False, f'Get "http://127.0.0.1:{port}/": connect: connection refused')
 
 
 async def test_commands_and_kinds_that_are_not_there() -> None:
     """exec is run in the container with the timeout; grpc is refused with a message."""
-    assert await check({"exec": {"command": ["a", "b"]}}, target(1), timeout_s=7) == Outcome(False, "('a', 'b') 7")
-    assert await check({"grpc": {"port": 1}}, target(1), timeout_s=7) == Outcome(
+    assert await check({"exec": {"command": ["a", "b"]}}, target(1), timeout_s=7) == HandlerOutcome(
+        False, "('a', 'b') 7"
+    )
+    assert await check({"grpc": {"port": 1}}, target(1), timeout_s=7) == HandlerOutcome(
         False, "this kind of check is not supported: grpc"
     )

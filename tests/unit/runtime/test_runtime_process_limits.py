@@ -14,7 +14,7 @@ import prerequisites
 from podscaler.controlplane.runtime import cgroups, launch_plan, node, processes
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch
-from podscaler.controlplane.runtime.node import Machine, NodeObject
+from podscaler.controlplane.runtime.node import MachineInfo, NodeObject
 from podscaler.controlplane.runtime.process_limits import ProcessLimits
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.threads import Threads
@@ -78,7 +78,7 @@ async def test_conditions_about_processes(opened: OpenRegistry, clock: VirtualCl
     """PIDPressure is measured at every heartbeat, and does not hide that pods could take all there are."""
     await opened.registry.create("namespaces", {"metadata": {"name": "kube-node-lease"}})
     in_use = [10]
-    machine = Machine("vm", "127.7.0.1", "127.7.0.0/16", {}, INFO, {node.PROCESS_LIMITS: "no cgroups"}, AS_ROOT)
+    machine = MachineInfo("vm", "127.7.0.1", "127.7.0.0/16", {}, INFO, {node.PROCESS_LIMITS: "no cgroups"}, AS_ROOT)
     settings = RuntimeSettings(tmp_path)
     found = NodeObject(opened.registry, clock, settings, machine, processes_in_use=lambda: in_use[0])
     await found.register()

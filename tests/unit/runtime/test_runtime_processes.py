@@ -21,7 +21,7 @@ from podscaler.controlplane.runtime import (
     launch_plan,
     processes,
 )
-from podscaler.controlplane.runtime.handlers import Outcome
+from podscaler.controlplane.runtime.handlers import HandlerOutcome
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch, Mount
 from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
 from podscaler.controlplane.runtime.threads import Threads
@@ -142,13 +142,13 @@ async def test_a_signal_for_the_group(threads: Threads) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("echo out; echo err >&2", Outcome(True, "out\nerr")),
-        ("echo no; exit 3", Outcome(False, "no")),
-        ("exit 3", Outcome(False, "the command ended with exit status 3")),
-        ("true", Outcome(True)),
+        ("echo out; echo err >&2", HandlerOutcome(True, "out\nerr")),
+        ("echo no; exit 3", HandlerOutcome(False, "no")),
+        ("exit 3", HandlerOutcome(False, "the command ended with exit status 3")),
+        ("true", HandlerOutcome(True)),
     ],
 )
-async def test_commands_in_a_container(threads: Threads, text: str, expected: Outcome) -> None:
+async def test_commands_in_a_container(threads: Threads, text: str, expected: HandlerOutcome) -> None:
     """Exit status 0 is a success; what was printed is the explanation."""
     assert await exec_process.run(shell(text), threads, timeout_s=WITHIN_S) == expected
 
@@ -156,11 +156,11 @@ async def test_commands_in_a_container(threads: Threads, text: str, expected: Ou
 async def test_a_command_that_takes_too_long(threads: Threads, tmp_path: Path) -> None:
     """It is killed with its children when its time is over."""
     spec = shell("sleep 1000 & echo $! > pid; wait", cwd=str(tmp_path))
-    found, timeout_s, text = Outcome(True), 0.5, ""
+    found, timeout_s, text = HandlerOutcome(True), 0.5, ""
     while not text:  # a slow machine may need more time than that until there is a child
         found, timeout_s = await exec_process.run(spec, threads, timeout_s=timeout_s), timeout_s * 2
         text = (tmp_path / "pid").read_text() if (tmp_path / "pid").exists() else ""
-    assert found == Outcome(False, f"command timed out after {timeout_s / 2:g} s")
+    assert found == HandlerOutcome(False, f"command timed out after {timeout_s / 2:g} s")
     assert await gone(int(text))
 
 
@@ -173,7 +173,7 @@ async def test_a_command_that_prints_without_end(threads: Threads) -> None:
 async def test_a_command_that_cannot_start(threads: Threads) -> None:
     """The reason is the outcome."""
     found = await exec_process.run(ProcessSpec(("no-such",), ENV, "/"), threads, timeout_s=1)
-    assert found == Outcome(False, 'exec: "no-such": executable file not found in $PATH')
+    assert found == HandlerOutcome(False, 'exec: "no-such": executable file not found in $PATH')
 
 
 def mounting() -> str:
@@ -263,7 +263,7 @@ async def test_a_command_beside_a_container_with_mounts(threads: Threads, tmp_pa
     )
     try:
         spec = launch_plan.exec_spec(wanted, ("cat", "/new-at-root/x"), pid=process.pid)
-        assert await exec_process.run(spec, threads, timeout_s=WITHIN_S) == Outcome(True, "inside")
+        assert await exec_process.run(spec, threads, timeout_s=WITHIN_S) == HandlerOutcome(True, "inside")
     finally:
         process.signal_group(signal.SIGKILL)
         await process.exited

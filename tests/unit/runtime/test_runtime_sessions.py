@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
+from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.runtime import console, exec_session, identity, launch_plan
 from podscaler.controlplane.runtime.console import Console
 from podscaler.controlplane.runtime.descriptors import DescriptorReader, DescriptorWriter
@@ -20,8 +20,8 @@ from podscaler.controlplane.runtime.log_files import LogBook
 from podscaler.controlplane.runtime.threads import Threads
 from podscaler.testing import VirtualClock
 
-ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
-OUT = StreamOptions(stdout=True)
+ALL = SessionStreams(stdin=True, stdout=True, stderr=True)
+OUT = SessionStreams(stdout=True)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def threads() -> Iterator[Threads]:
 
 
 @asynccontextmanager
-async def command(threads: Threads, options: StreamOptions, *argv: str) -> AsyncIterator[ExecSession]:
+async def command(threads: Threads, options: SessionStreams, *argv: str) -> AsyncIterator[ExecSession]:
     """A command as a client runs it."""
     launch = Launch(argv=("unused",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
     spec = launch_plan.exec_spec(launch, argv, pid=0, tty=options.tty)
@@ -84,7 +84,7 @@ async def test_output_left_open_by_a_child(threads: Threads) -> None:
     script = (
         f"{sys.executable} -c 'import os, time; os.setsid(); print(1, flush=True); time.sleep(60)' & read x; exit 0"
     )
-    async with command(threads, StreamOptions(stdin=True, stdout=True), "sh", "-c", script) as session:
+    async with command(threads, SessionStreams(stdin=True, stdout=True), "sh", "-c", script) as session:
         output = session.stdout()
         assert await anext(output) == b"1\n"
         await session.end_input()
@@ -108,7 +108,7 @@ async def test_close_kills_the_process_group(threads: Threads) -> None:
 
 async def test_terminal(threads: Threads) -> None:
     """With a terminal everything is one stream, which has a size and is the command's controlling terminal."""
-    options = StreamOptions(stdin=True, stdout=True, tty=True)
+    options = SessionStreams(stdin=True, stdout=True, tty=True)
     script = "read x; stty size; echo $TERM; echo oh >&2; : < /dev/tty && echo mine"
     async with command(threads, options, "sh", "-c", script) as session:
         session.resize(91, 17)
@@ -121,7 +121,7 @@ async def test_terminal(threads: Threads) -> None:
 async def test_program_that_is_not_there(threads: Threads) -> None:
     """What cannot be started is a failure with the reason; nothing stays open."""
     before = os.listdir("/proc/self/fd")
-    for options in (ALL, StreamOptions(stdin=True, stdout=True, tty=True)):
+    for options in (ALL, SessionStreams(stdin=True, stdout=True, tty=True)):
         with pytest.raises(SessionFailure, match="executable file not found"):
             async with command(threads, options, "no-such-program"):
                 pass
@@ -130,7 +130,7 @@ async def test_program_that_is_not_there(threads: Threads) -> None:
 
 async def test_argument_that_no_program_can_have(threads: Threads) -> None:
     """A zero byte in an argument is a failure, with a terminal and without."""
-    for options in (OUT, StreamOptions(stdout=True, tty=True)):
+    for options in (OUT, SessionStreams(stdout=True, tty=True)):
         with pytest.raises(SessionFailure, match="embedded null byte"):
             async with command(threads, options, "echo", "a\0b"):
                 pass
@@ -165,7 +165,7 @@ async def test_everyone_who_is_attached(attached: tuple[Console, DescriptorReade
     made, _ = attached
     first = made.attach(ALL, stdin_once=False)
     made.feed("stdout", b"1")
-    second = made.attach(StreamOptions(stderr=True), stdin_once=False)
+    second = made.attach(SessionStreams(stderr=True), stdin_once=False)
     made.feed("stdout", b"2")
     made.feed("stderr", b"3")
     made.close()

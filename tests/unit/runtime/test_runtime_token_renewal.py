@@ -11,16 +11,16 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.runtime import token_renewal, volume_files
-from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
 from podscaler.errors import StatusError
 from podscaler.testing import VirtualClock
-from podscaler.testing.containers import Stage
+from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry
 
 TOKEN = {"serviceAccountToken": {"expirationSeconds": 600, "path": "token"}}
 VOLUME = {"name": "v", "projected": {"sources": [TOKEN], "defaultMode": 0o640}}
 POD: Any = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"volumes": [VOLUME]}}
-PLACE = Place("127.0.0.2", "127.0.0.1", "node")
+PLACE = PodPlacement("127.0.0.2", "127.0.0.1", "node")
 
 
 def test_the_file_of_a_token() -> None:
@@ -48,7 +48,9 @@ def test_an_account_that_is_gone() -> None:
 async def test_a_token_is_renewed_in_time(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path) -> None:
     """A token is written anew after four fifths of its life, and not before; its file keeps its mode."""
     tokens = iter(("second", "third"))
-    host = replace(Stage(opened.registry, clock, tmp_path / "node").host, issue_token=lambda *_: next(tokens))
+    host = replace(
+        PlayedContainers(opened.registry, clock, tmp_path / "node").host, issue_token=lambda *_: next(tokens)
+    )
     path = host.paths.volume("u", "v") / "token"
     path.parent.mkdir(parents=True)
     path.write_text("first")
@@ -72,7 +74,7 @@ async def test_a_token_that_cannot_be_renewed(
     def issue(*_: Any) -> str:
         raise StatusError('serviceaccounts "x" not found', code=404, reason="NotFound")
 
-    host = replace(Stage(opened.registry, clock, tmp_path / "node").host, issue_token=issue)
+    host = replace(PlayedContainers(opened.registry, clock, tmp_path / "node").host, issue_token=issue)
     path = host.paths.volume("u", "v") / "token"
     path.parent.mkdir(parents=True)
     path.write_text("first")
@@ -90,7 +92,7 @@ async def test_a_renewal_stays_in_its_volume(
     opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
     """No path of a token, and no symbolic link, leads to a file outside; a line of the log says so."""
-    host = replace(Stage(opened.registry, clock, tmp_path / "node").host, issue_token=lambda *_: "token")
+    host = replace(PlayedContainers(opened.registry, clock, tmp_path / "node").host, issue_token=lambda *_: "token")
     folder = host.paths.volume("u", "v")
     folder.mkdir(parents=True)
     victim = folder.parent.parent / "victim"

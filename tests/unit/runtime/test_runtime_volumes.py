@@ -11,12 +11,12 @@ import pytest
 
 from podscaler.controlplane.runtime import beneath, volume_files, volumes
 from podscaler.controlplane.runtime.launch_plan import Mount
-from podscaler.controlplane.runtime.paths import Paths
-from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.paths import NodePaths
+from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
 from podscaler.controlplane.runtime.threads import Threads
-from podscaler.controlplane.runtime.volume_files import File
+from podscaler.controlplane.runtime.volume_files import VolumeFile
 
-PLACE = Place("127.2.1.1", "127.2.0.1", "vm")
+PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm")
 OBJECTS = {
     ("configmaps", "cm"): {"data": {"a": "1", "b": "2"}, "binaryData": {"bin": base64.b64encode(b"\0").decode()}},
     ("secrets", "sec"): {"data": {"key": base64.b64encode(b"hidden").decode()}},
@@ -50,7 +50,7 @@ def tree(folder: str) -> dict[str, tuple[bytes, str]]:
 
 
 async def prepared(tmp_path: Path, threads: Threads, *volumes_: dict[str, Any]) -> dict[str, str]:
-    return await volumes.prepare(pod(*volumes_), PLACE, find=find, paths=Paths(tmp_path), threads=threads)
+    return await volumes.prepare(pod(*volumes_), PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: Threads
 async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: Threads) -> None:
     """A missing ConfigMap that no container mounts does no harm."""
     found = pod({"name": "v", "configMap": {"name": "none"}}, mounts=[{"name": "other", "mountPath": "/x"}])
-    assert await volumes.prepare(found, PLACE, find=find, paths=Paths(tmp_path), threads=threads) == {}
+    assert await volumes.prepare(found, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads) == {}
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_files_of_a_volume_stay_in_it(tmp_path: Path) -> None:
     (tmp_path / "v" / "out").symlink_to(tmp_path)
     (tmp_path / "v" / "file").symlink_to(tmp_path / "kept")
     with pytest.raises(OSError, match="out"):
-        volume_files.write(tmp_path / "v", File("out/kept", b"new", 0o644), group=None)
-    volume_files.write(tmp_path / "v", File("file", b"new", 0o640), group=None)
+        volume_files.write(tmp_path / "v", VolumeFile("out/kept", b"new", 0o644), group=None)
+    volume_files.write(tmp_path / "v", VolumeFile("file", b"new", 0o640), group=None)
     assert (tmp_path / "kept").read_text() == "kept"
     assert tree(str(tmp_path / "v")) == {"file": (b"new", "0o640")}

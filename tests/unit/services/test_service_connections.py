@@ -14,7 +14,7 @@ from patience import WITHIN_S
 from podscaler.clock import SystemClock
 from podscaler.controlplane.services import connections, listening
 from podscaler.controlplane.services.balancer import Backends
-from podscaler.controlplane.services.listening import Connections
+from podscaler.controlplane.services.listening import ProxiedConnections
 
 HOST = "127.0.0.1"
 
@@ -38,7 +38,7 @@ class Bench:
     """A listener with endpoints, each a small server of the test."""
 
     def __init__(self, limit=1000):
-        self.connections = Connections(limit)
+        self.connections = ProxiedConnections(limit)
         self.servers = []
 
     async def __aenter__(self):
@@ -365,7 +365,7 @@ def test_a_low_port_moves_up(monkeypatch):
 
     async def scenario():
         monkeypatch.setattr(listening, "_serve", serve)
-        listener = await listening.listen(("127.254.254.253", 80), Connections(1), SystemClock())
+        listener = await listening.listen(("127.254.254.253", 80), ProxiedConnections(1), SystemClock())
         assert listener.port == 20080
         listener.close()
 

@@ -8,13 +8,13 @@ from podscaler.controlplane.spdy.frames import (
     Frame,
     FrameReader,
     GoAway,
-    Headers,
+    HeadersFrame,
     Ping,
     Reset,
     SynReply,
     SynStream,
 )
-from podscaler.controlplane.spdy.violations import Violation
+from podscaler.controlplane.spdy.violations import SPDYProtocolError
 
 TABLE = [
     pytest.param(Data(1, b"ab"), "00000001 00000002 6162", id="data"),
@@ -24,7 +24,7 @@ TABLE = [
     pytest.param(Reset(7, frames.CANCEL), "80030003 00000008 00000007 00000005", id="reset"),
     pytest.param(Ping(9), "80030006 00000004 00000009", id="ping"),
     pytest.param(GoAway(9, 0), "80030007 00000008 00000009 00000000", id="go away"),
-    pytest.param(Headers(5, b"h", is_last=True), "80030008 01000005 00000005 68", id="headers"),
+    pytest.param(HeadersFrame(5, b"h", is_last=True), "80030008 01000005 00000005 68", id="headers"),
 ]
 
 
@@ -55,5 +55,5 @@ def test_frames_that_say_nothing_are_passed_over() -> None:
 )
 def test_what_ends_the_connection(written: str) -> None:
     """A frame that cannot be one is a violation, as soon as its head is there."""
-    with pytest.raises(Violation):
+    with pytest.raises(SPDYProtocolError):
         FrameReader().feed(bytes.fromhex(written))

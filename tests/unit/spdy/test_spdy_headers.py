@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.controlplane.spdy.dictionary import DICTIONARY
 from podscaler.controlplane.spdy.headers import BLOCK_MAX_BYTES, HeaderReader, HeaderWriter
-from podscaler.controlplane.spdy.violations import Violation
+from podscaler.controlplane.spdy.violations import SPDYProtocolError
 
 
 def test_dictionary() -> None:
@@ -40,11 +40,11 @@ def test_unreadable_blocks(plain: bytes) -> None:
     """What cannot be read ends the connection, before it takes much memory."""
     packer = zlib.compressobj(zdict=DICTIONARY)
     block = packer.compress(plain) + packer.flush(zlib.Z_SYNC_FLUSH)
-    with pytest.raises(Violation):
+    with pytest.raises(SPDYProtocolError):
         HeaderReader().read(block)
 
 
 def test_block_that_is_not_compressed() -> None:
     """Bytes that zlib does not know end the connection."""
-    with pytest.raises(Violation, match="cannot be decompressed"):
+    with pytest.raises(SPDYProtocolError, match="cannot be decompressed"):
         HeaderReader().read(b"streamtype: data")

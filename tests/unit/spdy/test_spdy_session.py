@@ -5,7 +5,7 @@ import asyncio
 from podscaler.controlplane.spdy import frames
 from podscaler.controlplane.spdy.frames import Data, Frame, FrameReader, Ping, Reset, SynReply, SynStream
 from podscaler.controlplane.spdy.headers import HeaderWriter
-from podscaler.controlplane.spdy.session import PENDING_MAX_BYTES, Session, Stream
+from podscaler.controlplane.spdy.session import PENDING_MAX_BYTES, SPDYSession, SPDYStream
 
 
 class Client:
@@ -13,10 +13,10 @@ class Client:
 
     def __init__(self) -> None:
         self.got: list[Frame] = []
-        self.streams: list[Stream] = []
+        self.streams: list[SPDYStream] = []
         self._headers = HeaderWriter()
         self._reader = FrameReader()
-        self.session = Session(self._take, self.streams.append)
+        self.session = SPDYSession(self._take, self.streams.append)
 
     async def _take(self, data: bytes) -> None:
         self.got += self._reader.feed(data)
@@ -25,7 +25,7 @@ class Client:
         """Send one frame."""
         await self.session.feed(frames.encode(frame))
 
-    async def begin(self, stream_id: int, **headers: str) -> Stream:
+    async def begin(self, stream_id: int, **headers: str) -> SPDYStream:
         """Begin a stream, which the server must accept."""
         await self.send(SynStream(stream_id, self._headers.write(headers)))
         return self.streams[-1]

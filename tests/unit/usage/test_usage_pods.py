@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.registry import Change
-from podscaler.controlplane.usage.pods import PodFacts
+from podscaler.controlplane.registry import ObjectEvent
+from podscaler.controlplane.usage.pods import RunningPods
 from podscaler.testing import VirtualClock
 
 
@@ -22,26 +22,28 @@ class OneWatch:
     """A registry with one watch, whose changes come from the test."""
 
     def __init__(self) -> None:
-        self.changes: asyncio.Queue[Change] = asyncio.Queue()
+        self.changes: asyncio.Queue[ObjectEvent] = asyncio.Queue()
 
-    async def watch(self, resource: str) -> AsyncIterator[Change]:
+    async def watch(self, resource: str) -> AsyncIterator[ObjectEvent]:
         """The changes."""
         assert resource == "pods"
         while True:
             yield await self.changes.get()
 
 
-@pytest.mark.parametrize("end", [Change("DELETED", pod("a")), Change("MODIFIED", pod("a", phase="Succeeded"))])
-async def test_pods_are_known_while_they_run(end: Change) -> None:
+@pytest.mark.parametrize(
+    "end", [ObjectEvent("DELETED", pod("a")), ObjectEvent("MODIFIED", pod("a", phase="Succeeded"))]
+)
+async def test_pods_are_known_while_they_run(end: ObjectEvent) -> None:
     """A pod is there from the moment it runs until it ends or is deleted, in all and in its namespace."""
     registry, clock = OneWatch(), VirtualClock()
-    facts = PodFacts(registry)  # type: ignore[arg-type]  # the part of a registry that is used
+    facts = RunningPods(registry)  # type: ignore[arg-type]  # the part of a registry that is used
     following = asyncio.create_task(facts.follow())
     seen = []
     for change in (
-        Change("ADDED", pod("a", phase="Pending")),
-        Change("ADDED", pod("b", namespace="other")),
-        Change("MODIFIED", pod("a")),
+        ObjectEvent("ADDED", pod("a", phase="Pending")),
+        ObjectEvent("ADDED", pod("b", namespace="other")),
+        ObjectEvent("MODIFIED", pod("a")),
         end,
         end,
     ):

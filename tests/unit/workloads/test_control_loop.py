@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from podscaler.controlplane.registry import Change
-from podscaler.controlplane.workloads.loop import Backoff, ControlLoop, Watched
+from podscaler.controlplane.registry import ObjectEvent
+from podscaler.controlplane.workloads.loop import ControlLoop, ExponentialFailureRateLimiter, Watched
 from podscaler.errors import PodscalerError, StatusError
 from podscaler.testing import VirtualClock
 
@@ -33,7 +33,7 @@ class Watches:
             yield item
 
     def tell(self, name):
-        self.streams[-1].put_nowait(Change("MODIFIED", {"metadata": {"name": name}}))
+        self.streams[-1].put_nowait(ObjectEvent("MODIFIED", {"metadata": {"name": name}}))
 
     def fail(self, error):
         self.streams[-1].put_nowait(error)
@@ -204,7 +204,7 @@ async def test_cancelling_ends_everything():
 
 def test_back_off_is_capped():
     """No key waits for more than a minute."""
-    backoff = Backoff()
+    backoff = ExponentialFailureRateLimiter()
     delays = [backoff.failed("a") for _ in range(40)]
     assert (delays[:3], delays[-1]) == ([0.01, 0.02, 0.04], 60.0)
     backoff.succeeded("a")

@@ -13,7 +13,7 @@ from podscaler.clock import Clock
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.gc.collector import GarbageCollector
 from podscaler.controlplane.local import LocalRegistry, Turns
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.services import endpoint_subsets, endpoints, proxy
 from podscaler.controlplane.services.balancer import Balancer
 from podscaler.controlplane.services.endpoint_controller import EndpointController
@@ -235,8 +235,8 @@ async def test_pods_that_own_nothing_go_without_a_search(opened: OpenRegistry, m
     asked: list[str] = []
     monkeypatch.setattr(opened.registry, "owned_by", lambda _resource, uid: asked.append(uid) or [])
     pod = {**made_pod("web-0"), "metadata": {"name": "web-0", "namespace": "default", "uid": "uid-pod"}}
-    list(watch.keys(Change("ADDED", pod)))
-    list(watch.keys(Change("DELETED", pod)))
+    list(watch.keys(ObjectEvent("ADDED", pod)))
+    list(watch.keys(ObjectEvent("DELETED", pod)))
     assert asked == []
 
 

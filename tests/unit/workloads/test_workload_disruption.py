@@ -9,7 +9,7 @@ from workload_world import WorkloadWorld, opened
 
 from podscaler.controlplane.workloads import disruption_budgets
 from podscaler.controlplane.workloads.disruption import DisruptionBudgets
-from podscaler.controlplane.workloads.disruption_budgets import Facts
+from podscaler.controlplane.workloads.disruption_budgets import BudgetFacts
 from podscaler.controlplane.workloads.statefulset import StatefulSets
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
@@ -34,7 +34,7 @@ def budget(**spec: Any) -> dict[str, Any]:
 def counts(pods: int, wanted: int, **spec: Any) -> tuple[int, int, int, int]:
     """Expected, desired, healthy and allowed for so many ready pods."""
     selected = [build.pod(f"db-{number}", ready_at=NOW_NS) for number in range(pods)]
-    found = disruption_budgets.status(Facts(budget(**spec), selected, wanted, NOW_NS))
+    found = disruption_budgets.status(BudgetFacts(budget(**spec), selected, wanted, NOW_NS))
     return found["expectedPods"], found["desiredHealthy"], found["currentHealthy"], found["disruptionsAllowed"]
 
 

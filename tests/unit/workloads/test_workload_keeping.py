@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.workloads.keeping import Keeping
 
 Object = dict[str, Any]
@@ -45,16 +45,18 @@ def keeping() -> Keeping:
 @pytest.mark.parametrize(
     ("change", "concerned"),
     [
-        pytest.param(Change("MODIFIED", kept("p", ("Set", "b"), app="a")), [("shop", "b")], id="kept: its controller"),
-        pytest.param(Change("DELETED", kept("p", ("Set", "b"))), [("shop", "b")], id="kept and gone: still"),
-        pytest.param(Change("ADDED", kept("p", ("Other", "b"), app="b")), [], id="kept by another kind: nobody"),
-        pytest.param(Change("ADDED", kept("p", app="b")), [("shop", "b")], id="an orphan: who may adopt it"),
-        pytest.param(Change("ADDED", kept("p", app="c")), [], id="an orphan that nobody selects"),
-        pytest.param(Change("DELETED", kept("p", app="b")), [], id="an orphan that is gone: nobody"),
+        pytest.param(
+            ObjectEvent("MODIFIED", kept("p", ("Set", "b"), app="a")), [("shop", "b")], id="kept: its controller"
+        ),
+        pytest.param(ObjectEvent("DELETED", kept("p", ("Set", "b"))), [("shop", "b")], id="kept and gone: still"),
+        pytest.param(ObjectEvent("ADDED", kept("p", ("Other", "b"), app="b")), [], id="kept by another kind: nobody"),
+        pytest.param(ObjectEvent("ADDED", kept("p", app="b")), [("shop", "b")], id="an orphan: who may adopt it"),
+        pytest.param(ObjectEvent("ADDED", kept("p", app="c")), [], id="an orphan that nobody selects"),
+        pytest.param(ObjectEvent("DELETED", kept("p", app="b")), [], id="an orphan that is gone: nobody"),
     ],
 )
 def test_whom_a_change_of_what_is_kept_concerns(
-    keeping: Keeping, change: Change, concerned: list[tuple[str, str]]
+    keeping: Keeping, change: ObjectEvent, concerned: list[tuple[str, str]]
 ) -> None:
     """The controller, or those whose selector matches."""
     assert list(keeping.of_kept(change)) == concerned
@@ -64,12 +66,12 @@ def test_orphans_are_known_by_their_labels(keeping: Keeping) -> None:
     """What a keeper may adopt: there from the start, gone once somebody keeps it."""
     selector = keeping._selector(keeper("a", app="a"))
     assert keeping.orphans("shop", selector) == ["lone"]
-    keeping.of_kept(Change("MODIFIED", kept("lone", ("Set", "a"), app="a")))
+    keeping.of_kept(ObjectEvent("MODIFIED", kept("lone", ("Set", "a"), app="a")))
     assert keeping.orphans("shop", selector) == []
 
 
 def test_a_keeper_that_is_gone_adopts_nothing(keeping: Keeping) -> None:
     """Its own change concerns it once more; after that it is not asked."""
-    assert list(keeping.of_keeper(Change("DELETED", keeper("b", app="b")))) == [("shop", "b")]
-    assert list(keeping.of_kept(Change("ADDED", kept("p", app="b")))) == []
+    assert list(keeping.of_keeper(ObjectEvent("DELETED", keeper("b", app="b")))) == [("shop", "b")]
+    assert list(keeping.of_kept(ObjectEvent("ADDED", kept("p", app="b")))) == []
     assert keeping.keys() == [("shop", "a")]

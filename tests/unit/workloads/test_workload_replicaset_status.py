@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.workloads import replicaset_status
-from podscaler.controlplane.workloads.replicaset_status import Failure
+from podscaler.controlplane.workloads.replicaset_status import ReplicaFailure
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * NANOSECONDS
@@ -55,8 +55,8 @@ FAILED = {
 @pytest.mark.parametrize(
     ("before", "failure", "expected"),
     [
-        pytest.param([], Failure("FailedCreate", "quota"), [FAILED], id="a failure is told"),
-        pytest.param([FAILED], Failure("FailedCreate", "other"), [FAILED], id="once"),
+        pytest.param([], ReplicaFailure("FailedCreate", "quota"), [FAILED], id="a failure is told"),
+        pytest.param([FAILED], ReplicaFailure("FailedCreate", "other"), [FAILED], id="once"),
         pytest.param([FAILED], None, None, id="a success takes it back"),
     ],
 )

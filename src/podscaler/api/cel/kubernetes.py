@@ -76,7 +76,7 @@ def _compared(one: Any, other: Any) -> int:
 
 
 @total_ordering
-class Version:
+class SemanticVersion:
     """A semantic version; those that differ in their build alone are equal."""
 
     __slots__ = ("numbers", "release")
@@ -89,9 +89,9 @@ class Version:
         return (self.numbers, not self.release, self.release)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self._order() == other._order()
+        return isinstance(other, SemanticVersion) and self._order() == other._order()
 
-    def __lt__(self, other: "Version") -> bool:
+    def __lt__(self, other: "SemanticVersion") -> bool:
         return self._order() < other._order()
 
     def __hash__(self) -> int:
@@ -106,7 +106,7 @@ def _semver(text: str, is_tolerant: bool = False) -> Opaque:
         raise EvaluationError("strconv.ParseUint: value out of range")
     parts = tuple(int(part) for part in match.groups()[:3])
     release = tuple(_identifier(part) for part in (match.group(4) or "").split(".") if part)
-    return Opaque("kubernetes.Semver", Version(parts, release))  # type: ignore[arg-type]  # three numbers by the pattern
+    return Opaque("kubernetes.Semver", SemanticVersion(parts, release))  # type: ignore[arg-type]  # three numbers by the pattern
 
 
 def _identifier(text: str) -> tuple[int, int, str]:

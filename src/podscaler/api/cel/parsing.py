@@ -12,7 +12,7 @@ from podscaler.api.cel import lexing, macros
 from podscaler.api.cel.checking import KEYWORDS
 from podscaler.api.cel.issues import NOWHERE, CompileError, Issue, rendered
 from podscaler.api.cel.lexing import EOF, Token
-from podscaler.api.cel.syntax import Call, Entry, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from podscaler.api.cel.syntax import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
 """How deep parentheses and operators may nest: everything that walks the tree does so on Python's stack."""
@@ -266,12 +266,12 @@ class _Parser:
 
     def _map(self, name: str, offset: int) -> Node:
         self._take()
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         while self.token.kind != "}":
             is_optional = self._skip("?")
             key = self._field_name() if name else self.expression(*(() if entries else ("}", ",", "?")))
             colon = self._expect(":")
-            entries.append(Entry(colon.offset, key, self.expression(), is_optional))
+            entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
             if not self._skip(","):
                 break
         self._check_end("}")

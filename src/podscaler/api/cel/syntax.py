@@ -59,7 +59,7 @@ class ListLiteral:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class MapEntry:
     """One `key: value` of a map, or of a message (the key is a literal name)."""
 
     offset: int
@@ -73,7 +73,7 @@ class MapLiteral:
     """`{key: value}`, or a message if it has a name."""
 
     offset: int
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
     name: str = ""
 
 

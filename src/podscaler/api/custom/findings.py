@@ -19,13 +19,13 @@ NO_PATH = "<nil>"
 
 
 @dataclass(slots=True)
-class Findings:
+class SchemaFindings:
     """The faults of a value, and how many checks were made: by it `anyOf` picks the alternative that came closest."""
 
     errors: list[FieldError] = field(default_factory=list)
     checks: int = 0
 
-    def merge(self, other: "Findings") -> None:
+    def merge(self, other: "SchemaFindings") -> None:
         """Take in what was found further down."""
         self.errors += other.errors
         self.checks += other.checks

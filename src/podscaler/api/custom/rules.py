@@ -42,7 +42,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class ValidationRule:
     """One rule, ready to run; `fault` says why it is not.
 
     Attributes:
@@ -76,7 +76,7 @@ class _Node:
     """A node with rules in it or below."""
 
     schema: Structural
-    rules: tuple[Rule, ...]
+    rules: tuple[ValidationRule, ...]
     is_root: bool
     members: dict[str, "_Node"]
     additional: "_Node | None"
@@ -170,15 +170,15 @@ def _member(schema: Structural | None, name: str) -> _Node | None:
     return _built(schema, name, is_root=schema.is_embedded) if schema is not None else None
 
 
-def _ready(rule: Object, own: Type, schema: Structural) -> Rule:
+def _ready(rule: Object, own: Type, schema: Structural) -> ValidationRule:
     text = (rule.get("message") or rule.get("rule", "")).strip()
     names = variables(own, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
         program = programs.compiled(rule.get("rule", ""), names)
     except CompileError as error:
-        return Rule(text, None, None, rule, fault=f"compilation failed: {error}")
+        return ValidationRule(text, None, None, rule, fault=f"compilation failed: {error}")
     path = rule_paths.normalized(rule.get("fieldPath", ""), schema.source) or ""
-    return Rule(text, program, _message_program(rule, names), rule, path)
+    return ValidationRule(text, program, _message_program(rule, names), rule, path)
 
 
 def _message_program(rule: Object, names: dict[str, Type]) -> Program | None:
@@ -264,13 +264,15 @@ def _run(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement)
                 _note(rule, broken, pairs, found)
 
 
-def _old(rule: Rule, old: Any, *, has_old: bool) -> Any:
+def _old(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
     if not rule.takes_no_old:
         return old
     return Optional(old) if has_old else NONE
 
 
-def _run_rule(rule: Rule, names: dict[str, Any], place: tuple[str, str, Any], found: Judgement) -> FieldError | None:
+def _run_rule(
+    rule: ValidationRule, names: dict[str, Any], place: tuple[str, str, Any], found: Judgement
+) -> FieldError | None:
     """The fault of a rule that is broken. Rules that cannot be evaluated are noted at once."""
     path, kind, _ = place
     if rule.program is None:
@@ -291,7 +293,7 @@ def _run_rule(rule: Rule, names: dict[str, Any], place: tuple[str, str, Any], fo
     return _broken(rule, place, text)
 
 
-def _failure(error: EvaluationError, rule: Rule) -> str:
+def _failure(error: EvaluationError, rule: ValidationRule) -> str:
     if str(error).startswith("no such overload"):
         return (
             f"'{error}': call arguments did not match a supported operator, function or macro signature "
@@ -300,7 +302,7 @@ def _failure(error: EvaluationError, rule: Rule) -> str:
     return f"{error} evaluating rule: {rule.text}"
 
 
-def _message(rule: Rule, names: dict[str, Any], budget: Budget) -> str:
+def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str:
     """What a broken rule is called; its own expression is asked first, and may have nothing to say."""
     fallback = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.text}"
     if rule.message is None:
@@ -313,7 +315,7 @@ def _message(rule: Rule, names: dict[str, Any], budget: Budget) -> str:
     return text if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX_BYTES else fallback
 
 
-def _broken(rule: Rule, place: tuple[str, str, Any], text: str) -> FieldError:
+def _broken(rule: ValidationRule, place: tuple[str, str, Any], text: str) -> FieldError:
     path, kind, value = place
     where = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"
@@ -331,7 +333,7 @@ def _invalid(path: str, kind: str, text: str) -> FieldError:
     return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {text}')
 
 
-def _note(rule: Rule, broken: FieldError, pairs: Pairs, found: Judgement) -> None:
+def _note(rule: ValidationRule, broken: FieldError, pairs: Pairs, found: Judgement) -> None:
     pair = pairs[0] if pairs[0] is not None else pairs[1]
     if not rule.needs_old and pair is not None and pair.is_same():
         found.warnings.append(broken)

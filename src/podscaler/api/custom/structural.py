@@ -21,7 +21,7 @@ META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limits:
+class ValueConstraints:
     """The constraints on values of one node; None (or empty) where there is none."""
 
     maximum: float | None = None
@@ -75,7 +75,7 @@ class Structural:
     list_type: str = ""
     list_map_keys: tuple[str, ...] = ()
     map_type: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: ValueConstraints = field(default_factory=ValueConstraints)
     all_of: tuple["Structural", ...] = ()
     any_of: tuple["Structural", ...] = ()
     one_of: tuple["Structural", ...] = ()
@@ -130,8 +130,8 @@ def _each(schema: Schema, name: str) -> tuple[Structural, ...]:
     return tuple(parse(one) for one in schema.get(name) or ())
 
 
-def _limits(schema: Schema) -> Limits:
-    return Limits(
+def _limits(schema: Schema) -> ValueConstraints:
+    return ValueConstraints(
         maximum=schema.get("maximum"),
         exclusive_maximum=bool(schema.get("exclusiveMaximum")),
         minimum=schema.get("minimum"),

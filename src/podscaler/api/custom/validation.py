@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from podscaler.api.custom import findings, list_types, value_rules
-from podscaler.api.custom.findings import Findings
+from podscaler.api.custom.findings import SchemaFindings
 from podscaler.api.custom.structural import ABSENT, Structural
 from podscaler.api.field import FieldError
 from podscaler.api.resources import Object
@@ -26,10 +26,10 @@ def value_faults(value: Any, schema: Structural, path: str) -> list[FieldError]:
     return _node(value, ABSENT, schema, path).errors
 
 
-def _node(value: Any, old: Any, schema: Structural, path: str) -> Findings:
+def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     if old is not ABSENT and value == old:
-        return Findings(checks=1)
-    found = Findings()
+        return SchemaFindings(checks=1)
+    found = SchemaFindings()
     found.merge(value_rules.of_type(value, schema, path))
     if value is None:
         _note(found, value_rules.of_enum(value, schema.limits, path))
@@ -39,14 +39,14 @@ def _node(value: Any, old: Any, schema: Structural, path: str) -> Findings:
     return found
 
 
-def _note(found: Findings, errors: list[FieldError]) -> None:
+def _note(found: SchemaFindings, errors: list[FieldError]) -> None:
     found.errors += errors
     found.checks += 1
 
 
-def _own(value: Any, old: Any, schema: Structural, path: str) -> Findings:
+def _own(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """What the node says of the value itself and of what is in it."""
-    found = Findings()
+    found = SchemaFindings()
     if isinstance(value, str):
         _note(found, value_rules.of_text(value, schema.limits, path))
         _note(found, value_rules.of_format(value, schema.format, path))
@@ -60,8 +60,8 @@ def _own(value: Any, old: Any, schema: Structural, path: str) -> Findings:
     return found
 
 
-def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> Findings:
-    found = Findings()
+def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
+    found = SchemaFindings()
     if schema.items is not None:
         known = _by_key(old, schema)
         for index, item in enumerate(value):
@@ -81,9 +81,9 @@ def _identity(item: Any, schema: Structural) -> str:
     return repr(sorted(list_types.key_of(item, schema).items()))
 
 
-def _members(value: Object, old: Any, schema: Structural, path: str) -> Findings:
+def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
     counted = value_rules.of_members(value, schema.limits, path)
-    found = Findings(counted, 1)
+    found = SchemaFindings(counted, 1)
     if counted:
         return found
     for name, member in _known_members(value, schema):
@@ -100,49 +100,49 @@ def _known_members(value: Object, schema: Structural) -> Iterator[tuple[str, Str
             yield name, member
 
 
-def _alternatives(value: Any, old: Any, schema: Structural, path: str) -> Findings:
+def _alternatives(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """What allOf, anyOf, oneOf and not say."""
-    found = Findings()
+    found = SchemaFindings()
     for judge in (_any_of, _one_of, _all_of, _none_of):
         found.merge(judge(value, old, schema, path))
     return found
 
 
-def _closest(results: list[Findings]) -> Findings:
+def _closest(results: list[SchemaFindings]) -> SchemaFindings:
     """The first of those with the most checks."""
     return max(results, key=lambda one: one.checks)
 
 
-def _any_of(value: Any, old: Any, schema: Structural, path: str) -> Findings:
+def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     if not schema.any_of:
-        return Findings()
+        return SchemaFindings()
     results = []
     for one in schema.any_of:
         results.append(_node(value, old, one, path))
         if results[-1].is_valid:
             return results[-1]
-    found = Findings([findings.without_path(f'"{path}" must validate at least one schema (anyOf)')])
+    found = SchemaFindings([findings.without_path(f'"{path}" must validate at least one schema (anyOf)')])
     found.merge(_closest(results))
     return found
 
 
-def _one_of(value: Any, old: Any, schema: Structural, path: str) -> Findings:
+def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     if not schema.one_of:
-        return Findings()
+        return SchemaFindings()
     results = [_node(value, old, one, path) for one in schema.one_of]
     valid = [result for result in results if result.is_valid]
     if len(valid) == 1:
         return valid[0]
     more = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
     text = f'"{path}" must validate one and only one schema (oneOf). {more}'
-    found = Findings([findings.without_path(text)])
+    found = SchemaFindings([findings.without_path(text)])
     if not valid:
         found.merge(_closest(results))
     return found
 
 
-def _all_of(value: Any, old: Any, schema: Structural, path: str) -> Findings:
-    found = Findings()
+def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    found = SchemaFindings()
     results = [_node(value, old, one, path) for one in schema.all_of]
     for result in results:
         found.merge(result)
@@ -153,7 +153,7 @@ def _all_of(value: Any, old: Any, schema: Structural, path: str) -> Findings:
     return found
 
 
-def _none_of(value: Any, old: Any, schema: Structural, path: str) -> Findings:
+def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
-        return Findings()
-    return Findings([findings.without_path(f'"{path}" must not validate the schema (not)')])
+        return SchemaFindings()
+    return SchemaFindings([findings.without_path(f'"{path}" must not validate the schema (not)')])

@@ -10,8 +10,8 @@ import json
 from typing import Any
 
 from podscaler.api.custom import findings, formats, patterns
-from podscaler.api.custom.findings import Findings
-from podscaler.api.custom.structural import Limits, Structural
+from podscaler.api.custom.findings import SchemaFindings
+from podscaler.api.custom.structural import Structural, ValueConstraints
 from podscaler.api.field import FieldError
 
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
@@ -35,27 +35,29 @@ def type_of(value: Any) -> tuple[str, str]:
     return ("array" if isinstance(value, list) else "object"), ""
 
 
-def of_type(value: Any, schema: Structural, path: str) -> Findings:
+def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """Whether the value is of one of the types."""
     kind, form = type_of(value)
     wanted = ",".join(schema.types)
     if value is None:
         is_fine = not schema.types or schema.nullable
-        return Findings(checks=1) if is_fine else Findings([findings.wrong_type(path, "null", wanted, "null")])
+        return (
+            SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, "null", wanted, "null")])
+        )
     if not schema.types:
-        return Findings()
+        return SchemaFindings()
     is_whole = kind == "number" and abs(value) <= _MAX_WHOLE and value == int(value) and "integer" in schema.types
     is_number = kind == "integer" and "number" in schema.types
     is_fine = kind in schema.types or is_whole or is_number
     if schema.format:
         if kind not in ("string", "array") and not (is_fine or form == schema.format):
-            return Findings([findings.wrong_type(path, form, schema.format, form)])
+            return SchemaFindings([findings.wrong_type(path, form, schema.format, form)])
         if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
-            return Findings(checks=1)
-    return Findings(checks=1) if is_fine else Findings([findings.wrong_type(path, kind, wanted, kind)])
+            return SchemaFindings(checks=1)
+    return SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, kind, wanted, kind)])
 
 
-def of_text(value: str, limits: Limits, path: str) -> list[FieldError]:
+def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
     """Length and pattern: the first of them that is broken."""
     if limits.max_length is not None and len(value) > limits.max_length:
         return [findings.too_long(path, limits.max_length)]
@@ -89,14 +91,14 @@ def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
     return found
 
 
-def of_enum(value: Any, limits: Limits, path: str) -> list[FieldError]:
+def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
     """Whether the value is one of those listed."""
     if not limits.enum or any(_is_same(value, one) for one in limits.enum):
         return []
     return [findings.not_in_enum(path, value, limits.enum)]
 
 
-def of_length(value: list[Any], limits: Limits, path: str) -> list[FieldError]:
+def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The number of elements, and that they differ."""
     found = []
     if limits.min_items is not None and len(value) < limits.min_items:
@@ -109,7 +111,7 @@ def of_length(value: list[Any], limits: Limits, path: str) -> list[FieldError]:
     return found
 
 
-def of_members(value: dict[str, Any], limits: Limits, path: str) -> list[FieldError]:
+def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The number of members; nothing else about an object is judged where it is wrong."""
     if limits.min_properties is not None and len(value) < limits.min_properties:
         return [findings.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]

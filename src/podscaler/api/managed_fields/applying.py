@@ -15,14 +15,14 @@ from podscaler.api.managed_fields import checking, extracting, field_sets, mergi
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import (
     SERVERS_OWN,
     Changes,
     ConversionError,
+    FieldWriter,
     Object,
     Versions,
-    Writer,
     taken_away,
 )
 
@@ -45,7 +45,7 @@ class Applied:
 
 
 def applied(
-    managers: Managers, live: Object, config: Object, writer: Writer, versions: Versions, *, force: bool
+    managers: Managers, live: Object, config: Object, writer: FieldWriter, versions: Versions, *, force: bool
 ) -> Applied:
     """The outcome of applying `config`.
 
@@ -80,7 +80,7 @@ def applied(
     return Applied(new if changed else None, after)
 
 
-def _settle(after: Managers, writer: Writer, last: Managed | None, *, changed: bool) -> None:
+def _settle(after: Managers, writer: FieldWriter, last: Managed | None, *, changed: bool) -> None:
     """Leave the applier what is not the server's, with the time of its last change."""
     mine = after.pop(writer.manager, None)
     fields = field_sets.difference(mine.fields, SERVERS_OWN) if mine else {}
@@ -93,7 +93,7 @@ def _settle(after: Managers, writer: Writer, last: Managed | None, *, changed: b
         after[writer.manager] = Managed(fields, writer.version, time)
 
 
-def _refuse_conflicts(managers: Managers, changes: Changes, writer: Writer) -> None:
+def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
     sets: dict[Any, Set] = {}
     for manager, managed in managers.items():
         found = changes.of(managed.version)
@@ -105,7 +105,7 @@ def _refuse_conflicts(managers: Managers, changes: Changes, writer: Writer) -> N
         raise ConflictsError(sets)
 
 
-def _type(versions: Versions, version: str) -> Type:
+def _type(versions: Versions, version: str) -> FieldType:
     """The type in a version that is served. Raises KeyError for another."""
     kind = versions.types(version)
     if kind is None:
@@ -167,18 +167,18 @@ class _Pruning:
             raise told.within("failed to prune fields") from None
 
 
-def _with_fields(whole: Object, rest: Object, fields: Set, kind: Type) -> Object:
+def _with_fields(whole: Object, rest: Object, fields: Set, kind: FieldType) -> Object:
     """`whole` without what neither `rest` nor `fields` has."""
     kept = field_sets.union(_named(rest, kind), extracting.with_named_fields(fields, kind))
     return removing.without(whole, field_sets.difference(_named(whole, kind), kept), kind) or {}
 
 
-def _with_dangling(whole: Object, rest: Object, last: Set, kind: Type) -> Object:
+def _with_dangling(whole: Object, rest: Object, last: Set, kind: FieldType) -> Object:
     """`whole` without what `rest` does not have and the last configuration had."""
     gone = field_sets.difference(_named(whole, kind), _named(rest, kind))
     gone = field_sets.intersection(gone, extracting.with_named_fields(last, kind))
     return removing.without(whole, gone, kind) or {}
 
 
-def _named(obj: Object, kind: Type) -> Set:
+def _named(obj: Object, kind: FieldType) -> Set:
     return extracting.with_named_fields(extracting.field_set(obj, kind), kind)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from podscaler.api.managed_fields import path_elements, types
-from podscaler.api.managed_fields.types import ListType, MapType, Scalar, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
 
 
-def faults(value: Any, kind: Type) -> list[str]:
+def faults(value: Any, kind: FieldType) -> list[str]:
     """What is wrong with `value`, each as `.spec.replicas: expected numeric (int or float), got string`."""
     return [f"{path}: {text}" if path else text for path, text in _faults(value, kind, "")]
 
@@ -22,7 +22,7 @@ def summary(found: list[str]) -> str:
     return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
 
 
-def _faults(value: Any, kind: Type, path: str) -> Iterator[tuple[str, str]]:
+def _faults(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
     shape = types.shape_of(kind, value)
     if shape.map is not None:
         yield from _map_faults(value, shape.map, path)

@@ -15,7 +15,7 @@ from typing import Any
 
 from podscaler.api.managed_fields import field_sets, types
 from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
-from podscaler.api.managed_fields.types import ListType, MapType, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 
 
 class _Absent:
@@ -30,29 +30,29 @@ _NOTHING: _Nodes = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FieldChanges:
     """The paths that a change wrote, and those that it removed."""
 
     written: Set
     removed: Set
 
-    def without(self, ignored: Set) -> "Comparison":
+    def without(self, ignored: Set) -> "FieldChanges":
         """The comparison without `ignored` paths and what lies below them."""
         if not ignored:
             return self
         written = field_sets.without_trees(self.written, ignored)
-        return Comparison(written, field_sets.without_trees(self.removed, ignored))
+        return FieldChanges(written, field_sets.without_trees(self.removed, ignored))
 
 
-def compare(old: Any, new: Any, kind: Type) -> Comparison:
+def compare(old: Any, new: Any, kind: FieldType) -> FieldChanges:
     """What distinguishes `new` from `old`, two values of a type."""
     if old == new:
-        return Comparison({}, {})
+        return FieldChanges({}, {})
     written, removed = _compare(old, new, kind)
-    return Comparison(written or {}, removed or {})
+    return FieldChanges(written or {}, removed or {})
 
 
-def _compare(old: Any, new: Any, kind: Type) -> _Nodes:
+def _compare(old: Any, new: Any, kind: FieldType) -> _Nodes:
     """Two values that differ; a value whose shape changes is compared in both shapes."""
     if old is ABSENT:
         return _whole(new, kind), None
@@ -67,7 +67,7 @@ def _compare(old: Any, new: Any, kind: Type) -> _Nodes:
     return _both(one[0], other[0]), _both(one[1], other[1])
 
 
-def _whole(value: Any, kind: Type) -> Set:
+def _whole(value: Any, kind: FieldType) -> Set:
     """The node of a value that came or went, with all that is in it."""
     if not value:
         return LEAF
@@ -96,7 +96,7 @@ def _both(one: Set | None, other: Set | None) -> Set | None:
     return field_sets.joined(one, other)
 
 
-def _in_shape(old: Any, new: Any, kind: Type) -> _Nodes:
+def _in_shape(old: Any, new: Any, kind: FieldType) -> _Nodes:
     if kind.map is not None:
         return _maps(old, new, kind.map)
     if kind.scalar or kind.list is None:
@@ -137,7 +137,7 @@ def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
     return written or None, removed or None
 
 
-def _items(ones: list[Any], others: list[Any], kind: Type) -> _Nodes:
+def _items(ones: list[Any], others: list[Any], kind: FieldType) -> _Nodes:
     """The items of one step; where one list has several of them, these are owned together."""
     if ones == others:
         return _NOTHING

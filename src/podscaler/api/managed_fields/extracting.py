@@ -12,15 +12,15 @@ from typing import Any
 
 from podscaler.api.managed_fields import field_sets, types
 from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
-from podscaler.api.managed_fields.types import ListType, MapType, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 
 
-def field_set(value: Any, kind: Type) -> Set:
+def field_set(value: Any, kind: FieldType) -> Set:
     """All paths of an object of a type."""
     return _below(value, kind) or {}
 
 
-def _below(value: Any, kind: Type) -> Set | None:
+def _below(value: Any, kind: FieldType) -> Set | None:
     """The node of a value as far as its own type says: LEAF for a scalar, None for a map or list with nothing in it."""
     shape = types.shape_of(kind, value)
     if shape.map is not None:
@@ -61,7 +61,7 @@ def _as_member(node: Set | None) -> Set:
     return {SELF: LEAF, **node}
 
 
-def with_named_fields(fields: Set, kind: Type) -> Set:
+def with_named_fields(fields: Set, kind: FieldType) -> Set:
     """The set with the fields that a type declares and in which a path lies: those are members as well.
 
     A path `.spec.template.spec` makes `.spec` a member, `.metadata.labels.app` does not make `.metadata.labels` one
@@ -70,7 +70,7 @@ def with_named_fields(fields: Set, kind: Type) -> Set:
     return {element: _named(element, node, kind) for element, node in fields.items()}
 
 
-def _named(element: str, node: Set, kind: Type) -> Set:
+def _named(element: str, node: Set, kind: FieldType) -> Set:
     if not node or element == SELF:
         return node
     name = element[2:] if element.startswith("f:") else ""
@@ -80,5 +80,5 @@ def _named(element: str, node: Set, kind: Type) -> Set:
     else:
         child = kind.list.element() if kind.list and element.startswith("k:") else None
         declared = False
-    below = with_named_fields(node, child or Type())
+    below = with_named_fields(node, child or FieldType())
     return {SELF: LEAF, **below} if declared else below

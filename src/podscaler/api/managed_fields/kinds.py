@@ -14,14 +14,14 @@ from typing import Any
 from podscaler.api.managed_fields import applying, conflicts, last_applied, managers, updating
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.managers import Entries, Managers
-from podscaler.api.managed_fields.types import Type
-from podscaler.api.managed_fields.updating import Object, Versions, Writer
+from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.updating import FieldWriter, Object, Versions
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ManagedKind:
     """A kind whose fields have managers.
 
     Attributes:
@@ -34,19 +34,19 @@ class Kind:
     empty: Callable[[str], Object]
     subresource: str = ""
 
-    def type_of(self, version: str) -> Type:
+    def type_of(self, version: str) -> FieldType:
         """The type in a version that is served. Raises KeyError for another."""
         found = self.versions.types(version)
         if found is None:
             raise KeyError(version)
         return found
 
-    def writer(self, name: str, version: str, now: str) -> Writer:
+    def writer(self, name: str, version: str, now: str) -> FieldWriter:
         """Who creates, updates or patches objects through this path."""
-        return Writer(managers.updater(name, version, self.subresource), version, now)
+        return FieldWriter(managers.updater(name, version, self.subresource), version, now)
 
 
-def created(kind: Kind, obj: Object, sent: Sequence[Any] | None, writer: Writer) -> Entries:
+def created(kind: ManagedKind, obj: Object, sent: Sequence[Any] | None, writer: FieldWriter) -> Entries:
     """The entries of a new object.
 
     Args:
@@ -73,7 +73,7 @@ def base(live: Sequence[Any], sent: Sequence[Any] | None) -> Sequence[Any] | Non
     return managers.written(foreign.items()) if foreign else (live or None)
 
 
-def updated(kind: Kind, old: Object, new: Object, before: Sequence[Any], writer: Writer) -> Entries:
+def updated(kind: ManagedKind, old: Object, new: Object, before: Sequence[Any], writer: FieldWriter) -> Entries:
     """The entries after `writer` made `new` of `old`, both in its version, in the form in which they are stored."""
     after = updating.updated(managers.parse(before), old, new, writer, kind.versions)
     return managers.written(after.items())
@@ -98,7 +98,7 @@ class Application:
     force: bool = False
 
 
-def applied(kind: Kind, live: Object | None, before: Sequence[Any], application: Application) -> Object:
+def applied(kind: ManagedKind, live: Object | None, before: Sequence[Any], application: Application) -> Object:
     """The object as it becomes, with its entries, not yet defaulted; members may be null.
 
     Args:
@@ -121,8 +121,8 @@ def applied(kind: Kind, live: Object | None, before: Sequence[Any], application:
     return obj
 
 
-def _applied(kind: Kind, live: Object, found: Managers, application: Application) -> applying.Applied:
-    writer = Writer(managers.applier(application.manager, kind.subresource), application.version, application.now)
+def _applied(kind: ManagedKind, live: Object, found: Managers, application: Application) -> applying.Applied:
+    writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)
     config = application.config
     try:
         return applying.applied(found, live, config, writer, kind.versions, force=application.force)
@@ -133,7 +133,9 @@ def _applied(kind: Kind, live: Object, found: Managers, application: Application
     return applying.applied(found, live, config, writer, kind.versions, force=True)
 
 
-def _remaining(error: ConflictsError, kind: Kind, live: Object, application: Application) -> ConflictsError | None:
+def _remaining(
+    error: ConflictsError, kind: ManagedKind, live: Object, application: Application
+) -> ConflictsError | None:
     """The conflicts that count: kubectl has none about what it applied in its older way."""
     if application.manager != last_applied.MANAGER:
         return error
@@ -141,7 +143,7 @@ def _remaining(error: ConflictsError, kind: Kind, live: Object, application: App
     return error.without(last_applied.allowed(live, version, kind.type_of(version)))
 
 
-def _before_first_apply(kind: Kind, live: Object | None, application: Application) -> Managers:
+def _before_first_apply(kind: ManagedKind, live: Object | None, application: Application) -> Managers:
     """One manager for all that an object has that nobody tracked until now."""
     if live is None:
         return {}

@@ -13,7 +13,7 @@ import msgspec
 
 from podscaler.api.managed_fields import checking, comparing, extracting, field_sets
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
 
@@ -22,7 +22,7 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 
 
-def allowed(live: Object, version: str, kind: Type) -> Set:
+def allowed(live: Object, version: str, kind: FieldType) -> Set:
     """The fields that client-side apply wrote and that are still as it wrote them; empty where it does not say.
 
     Args:

@@ -10,10 +10,10 @@ from typing import Any
 
 from podscaler.api.managed_fields import types
 from podscaler.api.managed_fields.comparing import ABSENT
-from podscaler.api.managed_fields.types import ListType, MapType, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 
 
-def merged(live: Any, config: Any, kind: Type) -> Any:
+def merged(live: Any, config: Any, kind: FieldType) -> Any:
     """`live` with `config` merged into it; both are left as they are, and the result shares parts with them.
 
     Args:
@@ -25,7 +25,7 @@ def merged(live: Any, config: Any, kind: Type) -> Any:
     return {} if result is ABSENT else result
 
 
-def _merged(live: Any, config: Any, kind: Type) -> Any:
+def _merged(live: Any, config: Any, kind: FieldType) -> Any:
     if config is ABSENT:
         return live
     shape = types.shape_of(kind, live if config is None else config)

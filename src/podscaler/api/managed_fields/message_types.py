@@ -12,7 +12,7 @@ from typing import Any
 
 from podscaler.api import schema
 from podscaler.api.managed_fields import types
-from podscaler.api.managed_fields.types import ListType, MapType, Scalar, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
 from podscaler.api.schema import Field, Message
 
 _SCALARS: dict[str, Scalar] = {
@@ -41,23 +41,23 @@ _OWN_FORMS = {
 
 
 @cache
-def of_message(name: str) -> Type:
+def of_message(name: str) -> FieldType:
     """The type of an object of a message (`apps/v1.Deployment`). Raises KeyError for one that the schema lacks."""
     message = schema.get_message(name)
-    return Type(map=MapType(_fields(message).get, atomic=message.map_type == "atomic"))
+    return FieldType(map=MapType(_fields(message).get, atomic=message.map_type == "atomic"))
 
 
-def _fields(message: Message) -> dict[str, Type]:
+def _fields(message: Message) -> dict[str, FieldType]:
     fields = {field.name: _of_field(field) for field in message.json_fields()}
     if message.type_meta:
         fields |= {"apiVersion": types.STRING, "kind": types.STRING}
     return fields
 
 
-def _of_field(field: Field) -> Type:
+def _of_field(field: Field) -> FieldType:
     element = partial(_value, field.type)
     if field.repeated:
-        return Type(list=_list(field, element))
+        return FieldType(list=_list(field, element))
     if field.map:
         return types.map_of(element, atomic=field.map_type == "atomic")
     if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
@@ -65,32 +65,32 @@ def _of_field(field: Field) -> Type:
     return _object(field)
 
 
-def _object(field: Field) -> Type:
+def _object(field: Field) -> FieldType:
     """An object: what its field says goes before what its own type says."""
     message = schema.get_message(field.type)
     atomic = (field.map_type or message.map_type) == "atomic"
-    return Type(map=MapType(partial(_field, field.type), atomic=atomic))
+    return FieldType(map=MapType(partial(_field, field.type), atomic=atomic))
 
 
-def _field(message: str, name: str) -> Type | None:
+def _field(message: str, name: str) -> FieldType | None:
     kind = of_message(message).map
     return kind.declared(name) if kind else None
 
 
-def _value(name: str) -> Type:
+def _value(name: str) -> FieldType:
     """The type of a value, or of one element of a list or map."""
     scalar = _SCALARS.get(name)
     if scalar:
-        return Type(scalar=scalar)
+        return FieldType(scalar=scalar)
     if name in _OWN_FORMS:
         return _OWN_FORMS[name]
     message = schema.get_message(name)
     if message.list:
-        return Type(list=ListType(partial(Type, scalar="string")))
+        return FieldType(list=ListType(partial(FieldType, scalar="string")))
     return of_message(name)
 
 
-def _list(field: Field, element: "partial[Type]") -> ListType:
+def _list(field: Field, element: "partial[FieldType]") -> ListType:
     keys = _keys(field)
     if keys is None:
         return ListType(element)

@@ -9,10 +9,10 @@ from typing import Any
 
 from podscaler.api.managed_fields import field_sets, types
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.types import ListType, MapType, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 
 
-def without(value: Any, fields: Set, kind: Type) -> Any:
+def without(value: Any, fields: Set, kind: FieldType) -> Any:
     """`value` (which is left as it is) without the paths of `fields`; shares parts with it."""
     if not fields:
         return value
@@ -32,7 +32,7 @@ def _map(value: Any, fields: Set, kind: MapType) -> dict[str, Any] | None:
         element = f"f:{name}"
         if element in fields and field_sets.is_member(fields[element]):
             continue
-        result[name] = without(item, field_sets.below(fields, element), kind.child(name) or Type(scalar="untyped"))
+        result[name] = without(item, field_sets.below(fields, element), kind.child(name) or FieldType(scalar="untyped"))
     return result or None
 
 

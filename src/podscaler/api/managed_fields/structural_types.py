@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any
 
 from podscaler.api.managed_fields import message_types, types
-from podscaler.api.managed_fields.types import ListType, MapType, Scalar, Type
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
 
 _SCALARS: dict[str, Scalar] = {
     "string": "string",
@@ -23,7 +23,7 @@ _SCALARS: dict[str, Scalar] = {
 }
 
 
-def of_kind(schema: Mapping[str, Any]) -> Type:
+def of_kind(schema: Mapping[str, Any]) -> FieldType:
     """The type of objects of a kind; apiVersion, kind and metadata are those of every object."""
     members = _members(schema)
     common = {
@@ -34,23 +34,23 @@ def of_kind(schema: Mapping[str, Any]) -> Type:
     element = members.element if members is not None else None
     declared = members.declared if members is not None else {}.get
 
-    def find(name: str) -> Type | None:
+    def find(name: str) -> FieldType | None:
         return common.get(name) or declared(name)
 
-    return Type(map=MapType(find, element))
+    return FieldType(map=MapType(find, element))
 
 
-def of_schema(schema: Mapping[str, Any]) -> Type:
+def of_schema(schema: Mapping[str, Any]) -> FieldType:
     """The type of the values of a schema."""
     if schema.get("x-kubernetes-int-or-string"):
         return types.UNTYPED
     kind = schema.get("type")
     if kind in _SCALARS:
-        return Type(scalar=_SCALARS[kind])
+        return FieldType(scalar=_SCALARS[kind])
     if kind == "array":
-        return Type(list=_list(schema))
+        return FieldType(list=_list(schema))
     if kind == "object" or "properties" in schema:
-        return Type(map=_members(schema))
+        return FieldType(map=_members(schema))
     return types.DEDUCED
 
 
@@ -77,7 +77,7 @@ def _members(schema: Mapping[str, Any]) -> MapType:
     properties = schema.get("properties") or {}
 
     @cache
-    def known(name: str) -> Type:
+    def known(name: str) -> FieldType:
         if schema_of_embedded and name in ("apiVersion", "kind", "metadata"):
             return types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
         return of_schema(properties[name])
@@ -87,7 +87,7 @@ def _members(schema: Mapping[str, Any]) -> MapType:
     return MapType(lambda name: known(name) if name in names else None, _element(schema), atomic)
 
 
-def _element(schema: Mapping[str, Any]) -> "partial[Type] | None":
+def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
     """The type of members that are not declared, None where there may be none."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
@@ -97,9 +97,9 @@ def _element(schema: Mapping[str, Any]) -> "partial[Type] | None":
     return None
 
 
-def _deduced() -> Type:
+def _deduced() -> FieldType:
     return types.DEDUCED
 
 
-def _later(schema: Mapping[str, Any]) -> "partial[Type]":
+def _later(schema: Mapping[str, Any]) -> "partial[FieldType]":
     return partial(of_schema, schema)

@@ -23,7 +23,7 @@ class AtomError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class FieldType:
     """The shapes that a value may have.
 
     Attributes:
@@ -53,7 +53,7 @@ class ListType:
         defaults: by key, what an item without that key has.
     """
 
-    element: Callable[[], Type]
+    element: Callable[[], FieldType]
     atomic: bool = True
     keys: tuple[str, ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
@@ -69,11 +69,11 @@ class MapType:
         atomic: one owner for the whole.
     """
 
-    declared: Callable[[str], Type | None]
-    element: Callable[[], Type] | None = None
+    declared: Callable[[str], FieldType | None]
+    element: Callable[[], FieldType] | None = None
     atomic: bool = False
 
-    def child(self, name: str) -> Type | None:
+    def child(self, name: str) -> FieldType | None:
         """The type of the value of `name`, None where it may not be there."""
         found = self.declared(name)
         if found is None and self.element is not None:
@@ -81,30 +81,30 @@ class MapType:
         return found
 
 
-def _undeclared(_name: str) -> Type | None:
+def _undeclared(_name: str) -> FieldType | None:
     return None
 
 
-def map_of(element: Callable[[], Type], *, atomic: bool = False) -> Type:
+def map_of(element: Callable[[], FieldType], *, atomic: bool = False) -> FieldType:
     """A map whose values all have one type."""
-    return Type(map=MapType(_undeclared, element, atomic))
+    return FieldType(map=MapType(_undeclared, element, atomic))
 
 
-def _deduced() -> Type:
+def _deduced() -> FieldType:
     return DEDUCED
 
 
-def _anything() -> Type:
+def _anything() -> FieldType:
     return ANYTHING
 
 
-STRING = Type(scalar="string")
-NUMERIC = Type(scalar="numeric")
-BOOLEAN = Type(scalar="boolean")
-UNTYPED = Type(scalar="untyped")
-ANYTHING = Type("untyped", ListType(_anything), MapType(_undeclared, _anything, atomic=True))
+STRING = FieldType(scalar="string")
+NUMERIC = FieldType(scalar="numeric")
+BOOLEAN = FieldType(scalar="boolean")
+UNTYPED = FieldType(scalar="untyped")
+ANYTHING = FieldType("untyped", ListType(_anything), MapType(_undeclared, _anything, atomic=True))
 """Data without a schema that has one owner."""
-DEDUCED = Type("untyped", ListType(_anything), MapType(_undeclared, _deduced))
+DEDUCED = FieldType("untyped", ListType(_anything), MapType(_undeclared, _deduced))
 """Data without a schema: maps are walked through, lists are atomic."""
 FREE_OBJECT = map_of(_deduced)
 """An object whose members have no schema."""
@@ -112,15 +112,15 @@ WHOLE_OBJECT = map_of(_deduced, atomic=True)
 """An object that somebody owns as a whole."""
 
 
-def shape_of(kind: Type, value: Any) -> Type:
+def shape_of(kind: FieldType, value: Any) -> FieldType:
     """The one shape of `kind` that a value has; `kind` itself where the value does not tell (null, a wrong shape)."""
     if kind.has_one_shape or value is None:
         return kind
     if isinstance(value, dict):
-        return Type(map=kind.map) if kind.map else kind
+        return FieldType(map=kind.map) if kind.map else kind
     if isinstance(value, list):
-        return Type(list=kind.list) if kind.list else kind
-    return Type(scalar=kind.scalar) if kind.scalar else kind
+        return FieldType(list=kind.list) if kind.list else kind
+    return FieldType(scalar=kind.scalar) if kind.scalar else kind
 
 
 def item_element(kind: ListType, item: Any) -> str:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.managed_fields import capping, comparing, field_sets
-from podscaler.api.managed_fields.comparing import Comparison
+from podscaler.api.managed_fields.comparing import FieldChanges
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Manager, Managers
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
 
@@ -59,13 +59,13 @@ class Versions:
         ignored: what a write through this path cannot change, whatever it sends.
     """
 
-    types: Callable[[str], Type | None]
+    types: Callable[[str], FieldType | None]
     convert: Callable[[Object, str, str], Object]
     ignored: Set
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class FieldWriter:
     """Who writes, in which version, and when.
 
     Attributes:
@@ -77,7 +77,7 @@ class Writer:
     now: str
 
 
-def updated(managers: Managers, old: Object, new: Object, writer: Writer, versions: Versions) -> Managers:
+def updated(managers: Managers, old: Object, new: Object, writer: FieldWriter, versions: Versions) -> Managers:
     """Who manages what after `writer` made `new` of `old`.
 
     Args:
@@ -94,7 +94,7 @@ def updated(managers: Managers, old: Object, new: Object, writer: Writer, versio
     return capping.capped(after)
 
 
-def _own(before: Managed | None, changes: "Changes", writer: Writer) -> Managed | None:
+def _own(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
     """What the writer manages afterwards, None for nothing; its time is new if it wrote anything."""
     found = changes.of(writer.version)
     if found is None:
@@ -116,15 +116,15 @@ class Changes:
         self._new = new
         self._version = version
         self._versions = versions
-        self._known: dict[str, Comparison | None] = {}
+        self._known: dict[str, FieldChanges | None] = {}
 
-    def of(self, version: str) -> Comparison | None:
+    def of(self, version: str) -> FieldChanges | None:
         """The change in a version, None where that is not served."""
         if version not in self._known:
             self._known[version] = self._compare(version)
         return self._known[version]
 
-    def _compare(self, version: str) -> Comparison | None:
+    def _compare(self, version: str) -> FieldChanges | None:
         kind = self._versions.types(version)
         if kind is None:
             return None

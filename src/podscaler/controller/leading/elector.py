@@ -22,7 +22,7 @@ from typing import Protocol
 
 from podscaler.clock import Clock, rfc3339_micro
 from podscaler.controller.leading import bounded, tenure
-from podscaler.controller.leading.lease import Record
+from podscaler.controller.leading.lease import LeaderElectionRecord
 from podscaler.controller.leading.lease_lock import LeaseLock
 from podscaler.controller.leading.tenure import Tenure
 from podscaler.controller.leading.timing import Timing
@@ -32,7 +32,7 @@ from podscaler.kube.transport import TransportError
 log = logging.getLogger(__name__)
 
 
-class Observer(Protocol):
+class RenewalObserver(Protocol):
     """Who wants to know how renewing goes."""
 
     def slow_path(self, name: str) -> None:
@@ -59,7 +59,7 @@ class Elector:
         *,
         identity: str,
         clock: Clock,
-        telemetry: Observer,
+        telemetry: RenewalObserver,
         within: Tenure | None = None,
     ) -> None:
         self.lock = lock
@@ -69,7 +69,7 @@ class Elector:
         self._timing = timing
         self._clock = clock
         self._telemetry = telemetry
-        self._observed: Record | None = None
+        self._observed: LeaderElectionRecord | None = None
         self._observed_at_s = -math.inf
         self._reported = ""
         self._said = ""
@@ -89,7 +89,7 @@ class Elector:
         """How long the record that was seen last has stood still."""
         return self._clock.monotonic_s() - self._observed_at_s
 
-    def observe(self, record: Record, at_s: float) -> None:
+    def observe(self, record: LeaderElectionRecord, at_s: float) -> None:
         """Somebody saw this record at that instant of the monotonic clock; what is older news changes nothing."""
         if record != self._observed and at_s >= self._observed_at_s:
             self._observed, self._observed_at_s = record, at_s
@@ -173,7 +173,7 @@ class Elector:
         await self._update(fresh, known, transitions=known.transitions + (0 if self.is_leader else 1))
         return True
 
-    async def _renew_unseen(self, fresh: Record) -> bool:
+    async def _renew_unseen(self, fresh: LeaderElectionRecord) -> bool:
         """Renew in the hope that the lease is as we left it; whether it was."""
         assert self._observed is not None
         try:
@@ -184,9 +184,9 @@ class Elector:
             return False
         return True
 
-    async def _update(self, fresh: Record, known: Record, *, transitions: int) -> None:
+    async def _update(self, fresh: LeaderElectionRecord, known: LeaderElectionRecord, *, transitions: int) -> None:
         acquired_at = known.acquired_at if self.is_leader else fresh.acquired_at
-        record = Record(fresh.holder, fresh.duration_s, acquired_at, fresh.renewed_at, transitions)
+        record = LeaderElectionRecord(fresh.holder, fresh.duration_s, acquired_at, fresh.renewed_at, transitions)
         await self.lock.update(record)
         self._set(record)
 
@@ -195,16 +195,16 @@ class Elector:
         if known is None or known.holder != self.identity:
             return True
         at = rfc3339_micro(self._clock.now_ns())
-        record = Record("", 1, at, at, known.transitions)
+        record = LeaderElectionRecord("", 1, at, at, known.transitions)
         await self.lock.update(record)
         self._set(record)
         return True
 
-    def _record(self, now_ns: int) -> Record:
+    def _record(self, now_ns: int) -> LeaderElectionRecord:
         at = rfc3339_micro(now_ns)
-        return Record(self.identity, int(self._timing.lease_duration_s), at, at, 0)
+        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), at, at, 0)
 
-    def _set(self, record: Record) -> None:
+    def _set(self, record: LeaderElectionRecord) -> None:
         self._observed, self._observed_at_s = record, self._clock.monotonic_s()
 
     def _is_valid(self, now_s: float) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from podscaler.controller.leading.tenure import Tenure
 from podscaler.errors import PodscalerError
-from podscaler.kube.transport import Answer, Request, Stream, Transport
+from podscaler.kube.transport import Request, Response, ResponseStream, Transport
 
 _entered: ContextVar[Tenure | None] = ContextVar("podscaler_tenure", default=None)
 
@@ -55,7 +55,7 @@ class FencedTransport:
         """As in Transport."""
         return self._transport.server
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """As in Transport. Raises Deposed, without sending anything."""
         if request.method == "GET":
             return await self._transport.request(request)
@@ -67,7 +67,7 @@ class FencedTransport:
             request = replace(request, timeout_s=remaining_s)
         return await self._transport.request(request)
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
         """As in Transport: streams only read."""
         return self._transport.stream(request)
 

@@ -25,7 +25,7 @@ SHARDS = "podscaler.dev/shards"
 """The annotation: into how many shards autoscalers are split; 0: not at all."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class LeaderElectionRecord(msgspec.Struct, frozen=True):
     """Who holds a lease, and since when; equal records mean that nothing was renewed.
 
     Attributes:
@@ -57,10 +57,10 @@ class Lease(Wire, frozen=True):
     spec: _Spec = _Spec()
 
     @property
-    def record(self) -> Record:
+    def record(self) -> LeaderElectionRecord:
         """What it says."""
         spec = self.spec
-        return Record(
+        return LeaderElectionRecord(
             spec.holder_identity or "",
             spec.lease_duration_seconds or 0,
             spec.acquire_time,
@@ -82,7 +82,7 @@ def read(raw: bytes | msgspec.Raw) -> Lease:
     return _LEASE.decode(raw)
 
 
-def spec_of(record: Record) -> dict[str, Any]:
+def spec_of(record: LeaderElectionRecord) -> dict[str, Any]:
     """The fields of a record, JSON-ready; nobody is an empty holder, as client-go writes it."""
     return {
         "holderIdentity": record.holder,

@@ -13,7 +13,7 @@ import msgspec
 
 from podscaler.api.meta import ObjectMeta
 from podscaler.controller.leading import lease
-from podscaler.controller.leading.lease import Record
+from podscaler.controller.leading.lease import LeaderElectionRecord
 from podscaler.errors import StatusError
 from podscaler.kube.client import Client, is_not_found
 
@@ -47,7 +47,7 @@ class LeaseLock:
         found: Mapping[str, Any] = (self._object or {}).get("metadata", {})
         return found
 
-    async def get(self) -> Record | None:
+    async def get(self) -> LeaderElectionRecord | None:
         """What the Lease says now; None where there is none. Raises StatusError."""
         try:
             body = await self._client.get(lease.path(self.namespace, self.name), subject=self._subject)
@@ -58,13 +58,13 @@ class LeaseLock:
             raise
         return self._keep(body)
 
-    async def create(self, record: Record) -> None:
+    async def create(self, record: LeaderElectionRecord) -> None:
         """Make the Lease. Raises StatusError, also where it is there."""
         metadata = {"name": self.name, "namespace": self.namespace}
         body = msgspec.json.encode(self._with({"metadata": metadata}, record))
         self._keep(await self._client.post(lease.path(self.namespace), body, subject=self._subject))
 
-    async def update(self, record: Record) -> None:
+    async def update(self, record: LeaderElectionRecord) -> None:
         """Replace what was read last. Raises StatusError, also where somebody else has replaced it."""
         if self._object is None:
             raise StatusError("lease not initialized, call get or create first", code=0)
@@ -80,14 +80,14 @@ class LeaseLock:
     def _subject(self) -> str:
         return f"{lease.RESOURCE} {self.name}"
 
-    def _with(self, known: Mapping[str, Any], record: Record) -> dict[str, Any]:
+    def _with(self, known: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
         metadata = dict(known["metadata"])
         metadata["labels"] = (metadata.get("labels") or {}) | self._labels
         metadata["annotations"] = (metadata.get("annotations") or {}) | self._annotations
         spec = (known.get("spec") or {}) | lease.spec_of(record)
         return {"kind": "Lease", "apiVersion": f"{lease.GROUP}/v1", "metadata": metadata, "spec": spec}
 
-    def _keep(self, body: bytes) -> Record:
+    def _keep(self, body: bytes) -> LeaderElectionRecord:
         try:
             self._object = msgspec.json.decode(body, type=dict[str, Any])
             return lease.read(body).record

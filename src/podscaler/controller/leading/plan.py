@@ -19,7 +19,7 @@ from typing import NamedTuple
 from podscaler.kube.cache import Key
 
 
-class View(NamedTuple):
+class MemberView(NamedTuple):
     """What a member sees.
 
     Attributes:
@@ -45,7 +45,7 @@ def shard_of(key: Key, shards: int) -> int:
     return zlib.crc32(key[0].encode()) % shards
 
 
-def quotas(view: View) -> dict[str, int]:
+def quotas(view: MemberView) -> dict[str, int]:
     """How many shards each member should hold (rule 1)."""
     held = Counter(view.holders.values())
     ranked = sorted(view.members, key=lambda member: (-held[member], member))
@@ -53,7 +53,7 @@ def quotas(view: View) -> dict[str, int]:
     return {member: least + (rank < more) for rank, member in enumerate(ranked)}
 
 
-def claims(view: View, me: str, patience_s: float) -> list[int]:
+def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
     """The shards that a member should try for (rules 2 and 3)."""
     free = sorted(view.free_s)
     first = sorted(view.members).index(me) * len(free) // len(view.members)
@@ -62,16 +62,16 @@ def claims(view: View, me: str, patience_s: float) -> list[int]:
     return sorted({*mine, *abandoned(view, patience_s)})
 
 
-def abandoned(view: View, patience_s: float) -> list[int]:
+def abandoned(view: MemberView, patience_s: float) -> list[int]:
     """The shards that a member tries for whatever its share (rule 3)."""
     return sorted(shard for shard, free_s in view.free_s.items() if free_s >= patience_s)
 
 
-def surplus(view: View, me: str) -> list[int]:
+def surplus(view: MemberView, me: str) -> list[int]:
     """The shards that a member should give up (rule 4)."""
     mine = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
     return mine[min(quotas(view)[me], len(mine)) :]
 
 
-def _held(view: View, me: str) -> int:
+def _held(view: MemberView, me: str) -> int:
     return sum(holder == me for holder in view.holders.values())

@@ -14,15 +14,15 @@ import msgspec
 
 from podscaler.clock import Clock
 from podscaler.controller.leading import lease
-from podscaler.controller.leading.lease import Lease, Record
+from podscaler.controller.leading.lease import LeaderElectionRecord, Lease
 from podscaler.errors import StatusError
 from podscaler.kube import watch_events
 from podscaler.kube.cache import Cache
 from podscaler.kube.client import Client, Query
-from podscaler.kube.watch import Reflector, Source
+from podscaler.kube.watch import Reflector, WatchSource
 
 
-class Seen(NamedTuple):
+class ObservedLease(NamedTuple):
     """A Lease, and when its record was first seen, by the monotonic clock.
 
     Attributes:
@@ -55,23 +55,23 @@ class Roster:
         self._clock = clock
         self._path = lease.path(namespace)
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, ObservedLease] = {}
         self._news = asyncio.Event()
         cache: Cache[Lease] = Cache()
         cache.subscribe(self)
         self._watch = Reflector(
-            client, Source(self._path, lease.RESOURCE, lease.read, self._query), cache=cache, clock=clock, rng=rng
+            client, WatchSource(self._path, lease.RESOURCE, lease.read, self._query), cache=cache, clock=clock, rng=rng
         )
 
     async def run(self) -> None:
         """Follow until cancelled."""
         await self._watch.run()
 
-    def find(self, name: str) -> Seen | None:
+    def find(self, name: str) -> ObservedLease | None:
         """A Lease; None where none of that name is known."""
         return self._seen.get(name)
 
-    def __iter__(self) -> Iterator[Seen]:
+    def __iter__(self) -> Iterator[ObservedLease]:
         return iter(list(self._seen.values()))
 
     def forget(self, name: str) -> None:
@@ -115,11 +115,11 @@ class Roster:
         known = self._seen.get(name)
         if known is None or known.lease.record != latest.record or known.lease.shards != latest.shards:
             now_s = self._clock.monotonic_s()
-            self._seen[name] = Seen(latest, now_s, is_renewed=known is not None and known.is_live(now_s))
+            self._seen[name] = ObservedLease(latest, now_s, is_renewed=known is not None and known.is_live(now_s))
             if known is None or _tells(known.lease.record, latest.record):
                 self._news.set()
 
 
-def _tells(old: Record, new: Record) -> bool:
+def _tells(old: LeaderElectionRecord, new: LeaderElectionRecord) -> bool:
     """Whether a change is news: not a renewal."""
     return old.holder != new.holder

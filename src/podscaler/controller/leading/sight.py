@@ -6,8 +6,8 @@
 from collections.abc import Mapping
 
 from podscaler.controller.leading.election import Election
-from podscaler.controller.leading.plan import View
-from podscaler.controller.leading.roster import Roster, Seen
+from podscaler.controller.leading.plan import MemberView
+from podscaler.controller.leading.roster import ObservedLease, Roster
 
 NOBODY = ""
 """Holds what is changing hands."""
@@ -15,7 +15,7 @@ BURIED_AFTER_DURATIONS = 20
 """A member's Lease that has stood still for so many of its durations is removed."""
 
 
-def view(roster: Roster, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float) -> View:
+def view(roster: Roster, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float) -> MemberView:
     """What is to be known for the plan.
 
     Args:
@@ -38,10 +38,10 @@ def view(roster: Roster, election: Election, own: Mapping[int, str], *, now_s: f
         if seen is not None:
             ailing.add(seen.lease.record.holder)
     members = {each.lease.record.holder for each in roster if _is_member(each, election, now_s)} - ailing
-    return View(election.shards, holders, free_s, frozenset(members | {election.identity}))
+    return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
 
 
-def relics(roster: Roster, election: Election, *, now_s: float) -> list[Seen]:
+def relics(roster: Roster, election: Election, *, now_s: float) -> list[ObservedLease]:
     """The Leases of members that are gone since long."""
     return [
         seen
@@ -52,11 +52,11 @@ def relics(roster: Roster, election: Election, *, now_s: float) -> list[Seen]:
     ]
 
 
-def _is_member(seen: Seen, election: Election, now_s: float) -> bool:
+def _is_member(seen: ObservedLease, election: Election, now_s: float) -> bool:
     is_ours = election.is_member(seen.lease.metadata.name) and seen.lease.shards == str(election.shards)
     return is_ours and seen.is_live(now_s)
 
 
-def _free_since_s(seen: Seen) -> float:
+def _free_since_s(seen: ObservedLease) -> float:
     record = seen.lease.record
     return seen.at_s + (record.duration_s if record.holder else 0)

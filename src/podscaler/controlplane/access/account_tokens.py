@@ -46,7 +46,7 @@ Find = Callable[[str, str, str], Entry | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TokenTerms:
     """What a token is for.
 
     Attributes:
@@ -87,7 +87,7 @@ class AccountTokens:
         """The keys that verify tokens, as a JSON Web Key Set."""
         return {"keys": [self._key.public_jwk]}
 
-    def issue(self, account: Object, terms: Terms) -> str:
+    def issue(self, account: Object, terms: TokenTerms) -> str:
         """A new token of a ServiceAccount."""
         metadata = account["metadata"]
         now_s = self._clock.now_ns() // NANOSECONDS
@@ -129,11 +129,11 @@ class AccountTokens:
             raise StatusError(f'serviceaccounts "{name}" not found', code=404, reason="NotFound")
         node = self._find("nodes", "", spec.get("nodeName") or "")
         bound: dict[str, Object] = {"pod": dict(pod)} | ({"node": node.decode()} if node is not None else {})
-        return self.issue(account.decode(), Terms([audience] if audience else self.audiences, life_s, bound))
+        return self.issue(account.decode(), TokenTerms([audience] if audience else self.audiences, life_s, bound))
 
     def issue_for_secret(self, account: Object, secret: Object) -> str:
         """A new token of a ServiceAccount that lasts, and dies with the Secret that keeps it."""
-        return self.issue(account, Terms(self.audiences, KEPT_LIFE_S, {"secret": secret}))
+        return self.issue(account, TokenTerms(self.audiences, KEPT_LIFE_S, {"secret": secret}))
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> Known | TokenFault | None:
         """Whose token it is; None for one that another issuer made, or that is no such token at all."""

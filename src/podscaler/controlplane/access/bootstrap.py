@@ -109,12 +109,12 @@ def _role(kind: str, metadata: Object, rules: Rules) -> Object:
     return _object(kind, metadata) | {"rules": [_rule(text).to_object() for text in rules]}
 
 
-def _rule(text: str) -> policy_rules.Rule:
+def _rule(text: str) -> policy_rules.PolicyRule:
     if "@" in text:
         verbs, urls = (_items(part) for part in text.split("@"))
-        return policy_rules.Rule(verbs, urls=urls)
+        return policy_rules.PolicyRule(verbs, urls=urls)
     verbs, groups, resources, *names = (_items(part) for part in text.split("|"))
-    return policy_rules.Rule(verbs, groups, resources, *names)
+    return policy_rules.PolicyRule(verbs, groups, resources, *names)
 
 
 def _items(text: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from podscaler.controlplane.access.policy_index import (
     ROLE_BINDINGS,
     ROLES,
 )
-from podscaler.controlplane.access.policy_rules import EVERYTHING, Rule
+from podscaler.controlplane.access.policy_rules import EVERYTHING, PolicyRule
 from podscaler.controlplane.access.rules import Attributes, Authorizer
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.objects import Objects
@@ -77,7 +77,7 @@ def _limited() -> User | None:
     return None if users.MASTERS in user.groups else user
 
 
-def _excess(authorizer: Authorizer, user: User, namespace: str, wanted: tuple[Rule, ...]) -> str:
+def _excess(authorizer: Authorizer, user: User, namespace: str, wanted: tuple[PolicyRule, ...]) -> str:
     """What `user` would give without having it, in upstream's words; empty where that is nothing."""
     held, errors = authorizer.policy.rules(user, namespace)
     lacking = policy_rules.missing(held, wanted)

@@ -23,7 +23,7 @@ _EXTRA_PREFIX = "impersonate-extra-"
 _NODE_KEY = "authentication.kubernetes.io/node-name"
 
 
-class Headers(Protocol):
+class RequestHeaders(Protocol):
     """The headers of a request, by name in any case."""
 
     def __iter__(self) -> Iterator[str]:
@@ -62,7 +62,7 @@ class _Mode:
 _LEGACY = _Mode("")
 
 
-def wanted_user(headers: Headers) -> User | None:
+def wanted_user(headers: RequestHeaders) -> User | None:
     """Whom the request wants to act for, None where it does not.
 
     Raises:

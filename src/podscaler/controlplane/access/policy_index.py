@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.access import users
-from podscaler.controlplane.access.policy_rules import Rule, rules_of
+from podscaler.controlplane.access.policy_rules import PolicyRule, rules_of
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.log import Event
+from podscaler.controlplane.log import StoreEvent
 from podscaler.controlplane.objects import Objects
 
 ROLES = "roles.rbac.authorization.k8s.io"
@@ -31,7 +31,7 @@ RoleKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class RoleGrant:
     """That a subject has a role.
 
     Attributes:
@@ -43,7 +43,7 @@ class Grant:
     reason: str
 
 
-_Grants = dict[str, Grant]
+_Grants = dict[str, RoleGrant]
 """By the key of the binding."""
 
 
@@ -51,7 +51,7 @@ class PolicyIndex:
     """See the module. Empty when made."""
 
     def __init__(self) -> None:
-        self._roles: dict[RoleKey, tuple[Rule, ...]] = {}
+        self._roles: dict[RoleKey, tuple[PolicyRule, ...]] = {}
         self._grants: dict[tuple[str, Subject], _Grants] = {}
         self._bound: dict[tuple[str, str], list[tuple[str, Subject]]] = {}
 
@@ -74,11 +74,11 @@ class PolicyIndex:
             if not grants:
                 del self._grants[place]
 
-    def rules_of_role(self, role: RoleKey) -> tuple[Rule, ...] | None:
+    def rules_of_role(self, role: RoleKey) -> tuple[PolicyRule, ...] | None:
         """The rules of a role, None where there is no such role."""
         return self._roles.get(role)
 
-    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+    def grants(self, user: User, namespace: str) -> Iterator[RoleGrant]:
         """What `user` has: everywhere, then (unless it is empty) in `namespace`."""
         subjects = [("User", user.name), *(("Group", group) for group in user.all_groups)]
         for place in ("", namespace) if namespace else ("",):
@@ -87,9 +87,9 @@ class PolicyIndex:
                 if found is not None:
                     yield from found.values()
 
-    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+    def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
         """All rules of `user` there, and what is wrong with the roles that were to be had."""
-        rules: list[Rule] = []
+        rules: list[PolicyRule] = []
         errors: dict[str, None] = {}
         for grant in self.grants(user, namespace):
             found = self._roles.get(grant.role)
@@ -109,7 +109,7 @@ class PolicyIndex:
             if who is None:
                 continue
             place = (entry.namespace, who)
-            grant = Grant(role, _reason(binding, subject, entry.namespace))
+            grant = RoleGrant(role, _reason(binding, subject, entry.namespace))
             self._grants.setdefault(place, {}).setdefault(entry.key, grant)
             places[place] = None  # a binding may name a subject twice
         self._bound[entry.resource, entry.key] = list(places)
@@ -149,8 +149,8 @@ def watch_policy(objects: Objects, kinds: Iterable[str]) -> PolicyIndex:
     return index
 
 
-def _follower(index: PolicyIndex) -> Callable[[list[Event]], None]:
-    def follow(events: list[Event]) -> None:
+def _follower(index: PolicyIndex) -> Callable[[list[StoreEvent]], None]:
+    def follow(events: list[StoreEvent]) -> None:
         for event in events:
             if event.subject.resource not in KINDS:
                 continue

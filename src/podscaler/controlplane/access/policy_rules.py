@@ -15,7 +15,7 @@ ALL = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """A PolicyRule; each attribute is in the order of the object.
 
     Attributes:
@@ -61,13 +61,13 @@ class Rule:
         return {name: list(values) for name, values in parts.items() if values or name == "verbs"}
 
 
-def from_object(rule: Object) -> Rule:
+def from_object(rule: Object) -> PolicyRule:
     """The rule of a stored role."""
     parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
-    return Rule(*(tuple(rule.get(part) or ()) for part in parts))
+    return PolicyRule(*(tuple(rule.get(part) or ()) for part in parts))
 
 
-def rules_of(role: Object) -> tuple[Rule, ...]:
+def rules_of(role: Object) -> tuple[PolicyRule, ...]:
     """The rules of a Role or ClusterRole."""
     return tuple(from_object(rule) for rule in role.get("rules") or ())
 
@@ -78,27 +78,27 @@ def _is_url_covered(path: str, url: str) -> bool:
     return url.endswith(ALL) and path.startswith(url.rstrip(ALL))
 
 
-EVERYTHING = (Rule((ALL,), groups=(ALL,), resources=(ALL,)), Rule((ALL,), urls=(ALL,)))
+EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((ALL,), urls=(ALL,)))
 """What cluster-admin allows."""
 
 
-def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What of `wanted` is not covered by `held`, in the smallest parts: one verb, one resource, one name each."""
     parts = [part for rule in wanted for part in _parts(rule)]
     return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in held)]
 
 
-def _parts(rule: Rule) -> Iterator[Rule]:
+def _parts(rule: PolicyRule) -> Iterator[PolicyRule]:
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
-                whole = Rule((verb,), groups=(group,), resources=(resource,))
+                whole = PolicyRule((verb,), groups=(group,), resources=(resource,))
                 yield from (replace(whole, names=(name,)) for name in rule.names) if rule.names else (whole,)
     for url in rule.urls:
-        yield from (Rule((verb,), urls=(url,)) for verb in rule.verbs)
+        yield from (PolicyRule((verb,), urls=(url,)) for verb in rule.verbs)
 
 
-def _covers(rule: Rule, part: Rule) -> bool:
+def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
     """Whether `rule` allows all of `part`, which is one of `_parts`."""
     if ALL not in rule.verbs and part.verbs[0] not in rule.verbs:
         return False
@@ -113,16 +113,16 @@ def _covers(rule: Rule, part: Rule) -> bool:
     return bool({ALL, wanted, f"*/{subresource}" if slash else wanted} & set(rule.resources))
 
 
-def compacted(parts: Iterable[Rule]) -> list[Rule]:
+def compacted(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
     """The parts that differ in nothing but their verb put together, in the order of the first of each."""
-    verbs: dict[Rule, list[str]] = {}
+    verbs: dict[PolicyRule, list[str]] = {}
     for part in parts:
         key = part if part.urls else replace(part, verbs=())
         verbs.setdefault(key, []).extend(part.verbs)
     return [replace(rule, verbs=tuple(found)) for rule, found in verbs.items()]
 
 
-def shown(rule: Rule) -> str:
+def shown(rule: PolicyRule) -> str:
     """A rule as upstream's messages show it."""
     parts = (
         ("APIGroups", rule.groups),

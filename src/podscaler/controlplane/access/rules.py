@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from podscaler.api import quoting
 from podscaler.controlplane.access.policy_index import PolicyIndex, missing_role
-from podscaler.controlplane.access.policy_rules import Rule
+from podscaler.controlplane.access.policy_rules import PolicyRule
 from podscaler.controlplane.access.users import MASTERS, User
 from podscaler.errors import StatusError
 
@@ -34,7 +34,7 @@ class Attributes:
     namespace: str = ""
     name: str = ""
 
-    def is_met_by(self, rule: Rule) -> bool:
+    def is_met_by(self, rule: PolicyRule) -> bool:
         """Whether a rule lets somebody do it."""
         if not self.resource:
             return rule.allows_path(self.verb, self.path)
@@ -42,15 +42,15 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AuthorizationDecision:
     """Whether something is allowed, and why (empty where there is nothing to say)."""
 
     allowed: bool
     reason: str = ""
 
 
-MASTERS_MAY = Decision(allowed=True)
-NOBODY_ALLOWS_IT = Decision(allowed=False)
+MASTERS_MAY = AuthorizationDecision(allowed=True)
+NOBODY_ALLOWS_IT = AuthorizationDecision(allowed=False)
 
 
 class Authorizer:
@@ -59,7 +59,7 @@ class Authorizer:
     def __init__(self, policy: PolicyIndex) -> None:
         self.policy = policy
 
-    def decide(self, user: User, wanted: Attributes) -> Decision:
+    def decide(self, user: User, wanted: Attributes) -> AuthorizationDecision:
         """Whether `user` may do that."""
         if MASTERS in user.groups:
             return MASTERS_MAY
@@ -69,12 +69,12 @@ class Authorizer:
             if rules is None:
                 errors[missing_role(grant.role)] = None
             elif any(map(wanted.is_met_by, rules)):
-                return Decision(allowed=True, reason=f"RBAC: allowed by {grant.reason}")
+                return AuthorizationDecision(allowed=True, reason=f"RBAC: allowed by {grant.reason}")
         if errors:
-            return Decision(allowed=False, reason=f"rbac: RBAC: {aggregated(list(errors))}")
+            return AuthorizationDecision(allowed=False, reason=f"rbac: RBAC: {aggregated(list(errors))}")
         return NOBODY_ALLOWS_IT
 
-    def authorize(self, user: User, wanted: Attributes) -> Decision:
+    def authorize(self, user: User, wanted: Attributes) -> AuthorizationDecision:
         """Return the decision if `user` may do that.
 
         Raises:

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 
 from podscaler.api.resources import Object
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
@@ -81,7 +81,7 @@ class TokenSecrets:
             "data": {**(secret.get("data") or {}), **data},
         }
 
-    def _of_account(self, change: Change) -> list[Key]:
+    def _of_account(self, change: ObjectEvent) -> list[Key]:
         namespace, name = selection.key_of(change.object)
         return [
             selection.key_of(secret)
@@ -90,5 +90,5 @@ class TokenSecrets:
         ]
 
 
-def _of_secret(change: Change) -> list[Key]:
+def _of_secret(change: ObjectEvent) -> list[Key]:
     return [selection.key_of(change.object)] if change.object.get("type") == TYPE else []

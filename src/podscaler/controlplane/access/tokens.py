@@ -55,7 +55,7 @@ class Known:
 INVALID = TokenFault("invalid bearer token")
 
 
-class Accounts(Protocol):
+class AccountTokenVerifier(Protocol):
     """Who knows the tokens of service accounts."""
 
     @property
@@ -76,7 +76,7 @@ class Authenticator:
         accounts: knows service accounts, None where there are none.
     """
 
-    def __init__(self, tokens: Mapping[str, User], accounts: Accounts | None = None) -> None:
+    def __init__(self, tokens: Mapping[str, User], accounts: AccountTokenVerifier | None = None) -> None:
         self._digests = [(_digest(token), user) for token, user in tokens.items()]
         self._accounts = accounts
 

@@ -14,13 +14,13 @@ import aiohttp
 from podscaler.api.resources import Object
 from podscaler.clock import Clock, rfc3339
 from podscaler.controlplane.aggregation import identity, network_words, reaching, versions
-from podscaler.controlplane.aggregation.connections import Connections, UnusableBundle
+from podscaler.controlplane.aggregation.connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregation.reaching import SERVICES, Address, Unreachable
 from podscaler.controlplane.aggregation.versions import RESOURCE, Remote, RemoteVersions
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services.slices import SERVICE_NAME
 from podscaler.controlplane.services.stored_slices import SLICES
-from podscaler.controlplane.workloads.loop import Backoff, Watched
+from podscaler.controlplane.workloads.loop import ExponentialFailureRateLimiter, Watched
 from podscaler.errors import StatusError
 
 CHECK_PERIOD_S = 30.0
@@ -48,12 +48,16 @@ class Availability:
 
     name = "apiservice-availability"
 
-    def __init__(self, registry: Registry, remotes: RemoteVersions, connections: Connections, clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, remotes: RemoteVersions, connections: APIServerConnections, clock: Clock
+    ) -> None:
         self._registry = registry
         self._remotes = remotes
         self._connections = connections
         self._clock = clock
-        self._backoff: Backoff[str] = Backoff(FIRST_RETRY_S, LONGEST_RETRY_S)
+        self._backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter(
+            FIRST_RETRY_S, LONGEST_RETRY_S
+        )
 
     def watches(self) -> Sequence[Watched[str]]:
         """APIServices, and what leads to the servers behind them."""
@@ -160,11 +164,11 @@ class Availability:
             if error.code != 404:
                 raise
 
-    def _of_service(self, change: Change) -> Iterable[str]:
+    def _of_service(self, change: ObjectEvent) -> Iterable[str]:
         metadata = change.object["metadata"]
         return self._behind(metadata["namespace"], metadata["name"])
 
-    def _of_slice(self, change: Change) -> Iterable[str]:
+    def _of_slice(self, change: ObjectEvent) -> Iterable[str]:
         metadata = change.object["metadata"]
         name = (metadata.get("labels") or {}).get(SERVICE_NAME)
         return self._behind(metadata["namespace"], name) if name else ()

@@ -38,7 +38,7 @@ class UnusableBundle(PodscalerError):
     """The caBundle of an APIService holds no certificates."""
 
 
-class Connections:
+class APIServerConnections:
     """See the module.
 
     Args:

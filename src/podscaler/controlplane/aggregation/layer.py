@@ -10,7 +10,7 @@ from podscaler import supervision
 from podscaler.clock import Clock
 from podscaler.controlplane.aggregation import reaching, versions
 from podscaler.controlplane.aggregation.availability import Availability
-from podscaler.controlplane.aggregation.connections import Connections
+from podscaler.controlplane.aggregation.connections import APIServerConnections
 from podscaler.controlplane.aggregation.reaching import Address
 from podscaler.controlplane.aggregation.remote_documents import RemoteDocuments
 from podscaler.controlplane.aggregation.versions import Remote
@@ -39,7 +39,7 @@ class Aggregation:
         self._registry = LocalRegistry(objects, "kube-apiserver")
         self._clock = clock
         self.remotes = versions.follow(objects)
-        self.connections = Connections(identity)
+        self.connections = APIServerConnections(identity)
         self.documents = RemoteDocuments(self._registry, self.remotes, self.connections)
         self._turn = 0
 

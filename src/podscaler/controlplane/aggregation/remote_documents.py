@@ -18,7 +18,7 @@ import msgspec
 
 from podscaler.controlplane.access.users import User
 from podscaler.controlplane.aggregation import identity, reaching, resource_lists
-from podscaler.controlplane.aggregation.connections import Connections, UnusableBundle
+from podscaler.controlplane.aggregation.connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregation.reaching import Unreachable
 from podscaler.controlplane.aggregation.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.registry import Registry
@@ -38,7 +38,7 @@ class NoDocument(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RemoteVersion:
     """What is known of a group and version.
 
     Attributes:
@@ -52,7 +52,7 @@ class Told:
     openapi_url: str = ""
 
 
-UNTOLD = Told()
+UNTOLD = RemoteVersion()
 
 
 class _Url(msgspec.Struct):
@@ -72,14 +72,14 @@ class RemoteDocuments:
 
     name = "remote-discovery"
 
-    def __init__(self, registry: Registry, remotes: RemoteVersions, connections: Connections) -> None:
+    def __init__(self, registry: Registry, remotes: RemoteVersions, connections: APIServerConnections) -> None:
         self.generation = 0
         self._registry = registry
         self._remotes = remotes
         self._connections = connections
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, RemoteVersion] = {}
 
-    def told(self, remote: Remote) -> Told:
+    def told(self, remote: Remote) -> RemoteVersion:
         """What is known of it."""
         return self._told.get(remote.name, UNTOLD)
 
@@ -102,7 +102,7 @@ class RemoteDocuments:
     def report(self, key: str, error: Exception) -> None:
         """Nothing more than the log."""
 
-    def _keep(self, key: str, told: Told | None) -> None:
+    def _keep(self, key: str, told: RemoteVersion | None) -> None:
         if self._told.get(key) == told:
             return
         if told is None:
@@ -111,15 +111,15 @@ class RemoteDocuments:
             self._told[key] = told
         self.generation += 1
 
-    async def _ask(self, remote: Remote) -> Told:
+    async def _ask(self, remote: Remote) -> RemoteVersion:
         before = self.told(remote)
-        stale = Told(before.resources, openapi_url=before.openapi_url)
+        stale = RemoteVersion(before.resources, openapi_url=before.openapi_url)
         if not remote.is_available:
             return stale
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 resources = await self._resources(remote)
-                return Told(resources, is_fresh=True, openapi_url=await self._openapi_url(remote))
+                return RemoteVersion(resources, is_fresh=True, openapi_url=await self._openapi_url(remote))
         except (NoDocument, msgspec.MsgspecError, Unreachable, UnusableBundle, aiohttp.ClientError, OSError) as error:
             _log.info("%s: %s does not say what it serves: %s", self.name, remote.name, error or "it takes too long")
             return stale

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from podscaler.api.custom.version_order import sort_key
 from podscaler.api.kinds import apiservice
 from podscaler.api.resources import Object
-from podscaler.controlplane.log import Event
+from podscaler.controlplane.log import StoreEvent
 from podscaler.controlplane.objects import Objects
 
 RESOURCE = apiservice.RESOURCE.key
@@ -148,8 +148,8 @@ def follow(objects: Objects) -> RemoteVersions:
     return versions
 
 
-def _follower(versions: RemoteVersions) -> Callable[[list[Event]], None]:
-    def note(events: list[Event]) -> None:
+def _follower(versions: RemoteVersions) -> Callable[[list[StoreEvent]], None]:
+    def note(events: list[StoreEvent]) -> None:
         for event in events:
             if event.subject.resource != RESOURCE:
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from podscaler.api import group_priorities
 from podscaler.api.resources import Object
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads.loop import Watched
 
 RESOURCE = "apiservices.apiregistration.k8s.io"
@@ -85,7 +85,7 @@ class ApiServices:
         definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
         return {_name(each): each for definition in definitions for each in _served(definition)}
 
-    def _of_replaced(self, change: Change) -> Iterable[str]:
+    def _of_replaced(self, change: ObjectEvent) -> Iterable[str]:
         name = change.object["metadata"]["name"]
         return [name] if name in self._replaceable and change.type == "DELETED" else []
 
@@ -111,7 +111,7 @@ def _served(definition: Object) -> Iterable[GroupVersion]:
                 yield definition["spec"]["group"], version["name"]
 
 
-def _of_definition(change: Change) -> Iterable[str]:
+def _of_definition(change: ObjectEvent) -> Iterable[str]:
     spec = change.object["spec"]
     return [_name((spec["group"], version["name"])) for version in spec["versions"]]
 

@@ -9,7 +9,7 @@ Source: documentation ("Accessing the API from within a Pod"); upstream's API se
 from collections.abc import Iterable, Sequence
 
 from podscaler.api.resources import Object
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services import slices
 from podscaler.controlplane.services.balancer import Address
 from podscaler.controlplane.workloads import selection
@@ -81,7 +81,7 @@ class KubernetesService:
         """Nothing more than the log."""
 
 
-def _own(change: Change) -> Iterable[selection.Key]:
+def _own(change: ObjectEvent) -> Iterable[selection.Key]:
     return [KEY] if selection.key_of(change.object) == KEY else []
 
 

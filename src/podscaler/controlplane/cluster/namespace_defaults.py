@@ -9,7 +9,7 @@ Source: documentation of namespaces, service accounts, and of the root CA publis
 from collections.abc import Iterable, Sequence
 
 from podscaler.api.resources import Object
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import pods, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.errors import StatusError
@@ -86,7 +86,7 @@ class NamespaceDefaults:
             await self._registry.update(CONFIG_MAPS, {**found, "data": data})
 
 
-def _of_object(change: Change, name: str) -> list[str]:
+def _of_object(change: ObjectEvent, name: str) -> list[str]:
     namespace, own_name = selection.key_of(change.object)
     return [namespace] if own_name == name else []
 

@@ -52,7 +52,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ResourceRecord:
     """One record of an answer; `owner` is empty where it is the question's name."""
 
     type: int
@@ -60,24 +60,24 @@ class Record:
     owner: str = ""
 
 
-def address(text: str) -> Record:
+def address(text: str) -> ResourceRecord:
     """The A record of an IPv4 address."""
-    return Record(A, socket.inet_pton(socket.AF_INET, text))
+    return ResourceRecord(A, socket.inet_pton(socket.AF_INET, text))
 
 
-def canonical(target: str) -> Record:
+def canonical(target: str) -> ResourceRecord:
     """The name's canonical one."""
-    return Record(CNAME, encode_name(target))
+    return ResourceRecord(CNAME, encode_name(target))
 
 
-def pointer(target: str) -> Record:
+def pointer(target: str) -> ResourceRecord:
     """The name of an address."""
-    return Record(PTR, encode_name(target))
+    return ResourceRecord(PTR, encode_name(target))
 
 
-def service(target: str, port: int) -> Record:
+def service(target: str, port: int) -> ResourceRecord:
     """Where a named port is."""
-    return Record(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
+    return ResourceRecord(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
 
 
 def encode_name(name: str) -> bytes:
@@ -121,7 +121,7 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
         offset += 1 + length
 
 
-def answer(question: Question, records: Sequence[Record], *, ttl_s: int, status: int = NO_ERROR) -> bytes:
+def answer(question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, status: int = NO_ERROR) -> bytes:
     """The answer's bytes."""
     flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE) | status
     content = b"".join(_record(record, ttl_s) for record in records)
@@ -173,6 +173,6 @@ def _skip_name(message: bytes, offset: int) -> int:
     return offset + 1
 
 
-def _record(record: Record, ttl_s: int) -> bytes:
+def _record(record: ResourceRecord, ttl_s: int) -> bytes:
     owner = encode_name(record.owner) if record.owner else _QUESTION_NAME
     return owner + struct.pack(">HHIH", record.type, INTERNET, ttl_s, len(record.data)) + record.data

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
 from podscaler.controlplane.dns import messages, resolvers
-from podscaler.controlplane.dns.messages import Malformed, Question, Record
-from podscaler.controlplane.dns.zone import Found, Zone
+from podscaler.controlplane.dns.messages import Malformed, Question, ResourceRecord
+from podscaler.controlplane.dns.zone import NameAnswer, Zone
 
 PORT: Final = 53
 TTL_S: Final = 5
@@ -28,7 +28,7 @@ _FREE_PORT_ATTEMPTS: Final = 10
 """A port that is free for datagrams may be taken for streams."""
 
 Address = tuple[str, int]
-_NO_SUCH_NAME: Final = Found()
+_NO_SUCH_NAME: Final = NameAnswer()
 """This very value, other than one like it, says that there is no such name."""
 
 
@@ -122,20 +122,20 @@ class NameServer:
         self,
         message: bytes,
         question: Question,
-        found: Found | None,
+        found: NameAnswer | None,
         client: Address,
         transport: asyncio.DatagramTransport,
     ) -> None:
         _send(transport, await self._answer(message, question, found, resolvers.ask), client)
 
-    async def _answer(self, message: bytes, question: Question, found: Found | None, ask: Ask) -> bytes:
+    async def _answer(self, message: bytes, question: Question, found: NameAnswer | None, ask: Ask) -> bytes:
         if found is None:
             return await ask(message, self._forward_to, port=self._forward_port) or _failure(question)
         if not found.alias:
             return _own_answer(question, found)
         return await self._aliased(question, found.alias, ask)
 
-    def _own(self, question: Question) -> Found | None:
+    def _own(self, question: Question) -> NameAnswer | None:
         """What the cluster says, None for names of others."""
         if not self._zone.is_mine(question.name):
             return None
@@ -147,11 +147,11 @@ class NameServer:
         if question.type in (messages.A, messages.AAAA):
             asked = messages.question_for(alias, question.type, question.number)
             if self._zone.is_mine(alias):
-                found = self._zone.find(alias, question.type) or Found()
+                found = self._zone.find(alias, question.type) or NameAnswer()
                 records += [replace(record, owner=alias) for record in found.records]
             else:
                 answer = await ask(asked, self._forward_to, port=self._forward_port)
-                records += [Record(question.type, data, alias) for data in _data(answer, question.type)]
+                records += [ResourceRecord(question.type, data, alias) for data in _data(answer, question.type)]
         return messages.answer(question, records, ttl_s=TTL_S)
 
     async def _serve_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -190,7 +190,7 @@ class _Datagrams(asyncio.DatagramProtocol):
             self._asked(data, addr, self._transport)
 
 
-def _own_answer(question: Question, found: Found) -> bytes:
+def _own_answer(question: Question, found: NameAnswer) -> bytes:
     status = messages.NO_SUCH_NAME if found is _NO_SUCH_NAME else messages.NO_ERROR
     return messages.answer(question, found.records, ttl_s=TTL_S, status=status)
 

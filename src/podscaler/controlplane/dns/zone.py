@@ -19,7 +19,7 @@ from typing import Final
 from podscaler.api import port_map
 from podscaler.api.resources import Object
 from podscaler.controlplane.dns import messages
-from podscaler.controlplane.dns.messages import Record
+from podscaler.controlplane.dns.messages import ResourceRecord
 from podscaler.controlplane.registry import Registry
 from podscaler.controlplane.services import slices
 
@@ -30,7 +30,7 @@ _ADDRESSES: Final = ".in-addr.arpa"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NameAnswer:
     """What a name stands for.
 
     Attributes:
@@ -38,7 +38,7 @@ class Found:
         alias: the name outside the cluster that it is another word for, empty for none.
     """
 
-    records: tuple[Record, ...] = ()
+    records: tuple[ResourceRecord, ...] = ()
     alias: str = ""
 
 
@@ -60,16 +60,16 @@ class Zone:
             return address is not None and ipaddress.ip_address(address) in self._network
         return name == ZONE or name.endswith(f".{ZONE}")
 
-    def find(self, name: str, kind: int) -> Found | None:
+    def find(self, name: str, kind: int) -> NameAnswer | None:
         """What a name of ours (`is_mine`) stands for, None where there is no such name."""
         if name.endswith(_ADDRESSES):
             return self._of_address(_reversed(name) or "", kind)
         labels = name.removesuffix(ZONE).strip(".").split(".") if name != ZONE else []
         match labels[::-1]:
             case [] | ["svc"] | ["pod"]:
-                return Found()
+                return NameAnswer()
             case ["svc", namespace]:
-                return Found() if self._registry.find("namespaces", "", namespace) else None
+                return NameAnswer() if self._registry.find("namespaces", "", namespace) else None
             case ["svc", namespace, service, *rest]:
                 found = self._registry.find(SERVICES, namespace, service)
                 return None if found is None else self._of_service(found, rest, kind)
@@ -77,10 +77,10 @@ class Zone:
                 return self._of_pod(namespace, dashed, kind)
         return None
 
-    def _of_service(self, service: Object, rest: list[str], kind: int) -> Found | None:
+    def _of_service(self, service: Object, rest: list[str], kind: int) -> NameAnswer | None:
         spec = service["spec"]
         if spec.get("type") == "ExternalName":
-            return Found(alias=spec.get("externalName", "")) if not rest else None
+            return NameAnswer(alias=spec.get("externalName", "")) if not rest else None
         if not rest:
             return _addresses([address for address, _ in self._hosts(service)], kind)
         if len(rest) == 1 and not rest[0].startswith("_"):
@@ -90,7 +90,7 @@ class Zone:
             return _addresses(named, kind) if named else None
         if len(rest) == 2:
             return self._of_port(service, rest[0].removeprefix("_"), rest[1].removeprefix("_"), kind)
-        return Found() if rest in (["_tcp"], ["_udp"]) else None
+        return NameAnswer() if rest in (["_tcp"], ["_udp"]) else None
 
     def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
         """Addresses with the names that they have below the Service."""
@@ -110,7 +110,7 @@ class Zone:
         labels = {slices.SERVICE_NAME: meta["name"]}
         return [one for one in self._registry.list(SLICES, meta["namespace"], labels=labels) if _is_ipv4(one)]
 
-    def _of_port(self, service: Object, protocol: str, port_name: str, kind: int) -> Found | None:
+    def _of_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
         ports = [
             port
             for port in service["spec"].get("ports") or []
@@ -119,25 +119,25 @@ class Zone:
         if not ports:
             return None
         if kind not in (messages.SRV, messages.ANY):
-            return Found()
+            return NameAnswer()
         meta, moved = service["metadata"], port_map.of(service)
         base = f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"
         hosts = [f"{host}.{base}" if host else base for _, host in self._hosts(service)]
         number = moved.get(ports[0]["port"], ports[0]["port"])
-        return Found(tuple(messages.service(host, number) for host in hosts))
+        return NameAnswer(tuple(messages.service(host, number) for host in hosts))
 
-    def _of_pod(self, namespace: str, dashed: str, kind: int) -> Found | None:
+    def _of_pod(self, namespace: str, dashed: str, kind: int) -> NameAnswer | None:
         address = dashed.replace("-", ".")
         if self._registry.find("namespaces", "", namespace) is None or not _is_address(address):
             return None
         return _addresses([address], kind)
 
-    def _of_address(self, address: str, kind: int) -> Found | None:
+    def _of_address(self, address: str, kind: int) -> NameAnswer | None:
         names = list(self._names_of(address))
         if not names:
             return None
         wanted = kind in (messages.PTR, messages.ANY)
-        return Found(tuple(map(messages.pointer, names)) if wanted else ())
+        return NameAnswer(tuple(map(messages.pointer, names)) if wanted else ())
 
     def _names_of(self, address: str) -> Iterator[str]:
         for service in self._registry.list(SERVICES):
@@ -149,10 +149,10 @@ class Zone:
                 yield from (f"{host}.{base}" for known, host in self._hosts(service) if known == address)
 
 
-def _addresses(found: list[str], kind: int) -> Found:
+def _addresses(found: list[str], kind: int) -> NameAnswer:
     if kind not in (messages.A, messages.ANY):
-        return Found()
-    return Found(tuple(map(messages.address, filter(_is_address, found))))
+        return NameAnswer()
+    return NameAnswer(tuple(map(messages.address, filter(_is_address, found))))
 
 
 def _is_ipv4(one: Object) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podscaler.api.kinds.persistentvolumeclaim import PROTECTION
 from podscaler.api.resources import Object
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import pods, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
@@ -34,7 +34,7 @@ class ClaimProtection:
 
     def prime(self) -> Iterable[Key]:
         """All claims that go."""
-        return [key for claim in self._registry.list(CLAIMS) for key in self._of_claim(Change("ADDED", claim))]
+        return [key for claim in self._registry.list(CLAIMS) for key in self._of_claim(ObjectEvent("ADDED", claim))]
 
     async def sync(self, key: Key) -> float | None:
         """Take the finalizer off a claim that is to go and that nobody uses."""
@@ -56,10 +56,10 @@ class ClaimProtection:
         listed = self._registry.list(PODS, namespace)
         return any(not pods.is_finished(pod) and name in _claims(pod) for pod in listed)
 
-    def _of_claim(self, change: Change) -> Iterable[Key]:
+    def _of_claim(self, change: ObjectEvent) -> Iterable[Key]:
         return [selection.key_of(change.object)] if _is_going(change.object) else []
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
         """The claims of a pod that is gone or over."""
         if change.type != "DELETED" and not pods.is_finished(change.object):
             return []

@@ -22,8 +22,8 @@ from typing import Literal
 
 from podscaler.api.resources import Object, Resource
 from podscaler.controlplane.gc import owners
-from podscaler.controlplane.gc.owners import FOREGROUND, ORPHAN, Kinds
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.gc.owners import FOREGROUND, ORPHAN, OwnerKinds
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import ownership, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 
@@ -50,7 +50,7 @@ class GarbageCollector:
         self._registry = registry
         stored = [one for one in resources if one.stored and not one.stored_as and one.key not in IGNORED]
         self._resources = [one.key for one in stored]
-        self._kinds = Kinds(stored)
+        self._kinds = OwnerKinds(stored)
         self._owners: dict[str, _OwnerFacts] = {}
         self._owned: Counter[str] = Counter()
         self._waiting: dict[str, Key] = {}
@@ -89,7 +89,7 @@ class GarbageCollector:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more than the log: no user caused it."""
 
-    def _of_change(self, resource: str, change: Change) -> Iterator[Key]:
+    def _of_change(self, resource: str, change: ObjectEvent) -> Iterator[Key]:
         obj, key = change.object, (resource, *selection.key_of(change.object))
         uid = obj["metadata"]["uid"]
         before, now = self._owners.pop(uid, ()), _facts(obj)

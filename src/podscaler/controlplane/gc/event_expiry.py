@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from podscaler.api import instants
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS, Clock
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
@@ -56,7 +56,7 @@ class EventExpiry:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more than the log."""
 
-    def _of_event(self, change: Change) -> Iterable[Key]:
+    def _of_event(self, change: ObjectEvent) -> Iterable[Key]:
         return [selection.key_of(change.object)] if change.type == "ADDED" else []
 
     def _soon_s(self, key: Key) -> float:

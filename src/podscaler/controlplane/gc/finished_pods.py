@@ -7,7 +7,7 @@ Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: 500 by
 
 from collections.abc import Iterable, Sequence
 
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import pods, refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
@@ -40,7 +40,7 @@ class FinishedPods:
         """Start counting anew."""
         self._finished.clear()
         for pod in self._registry.list(PODS):
-            self._of_pod(Change("ADDED", pod))
+            self._of_pod(ObjectEvent("ADDED", pod))
         return [EVERYTHING]
 
     async def sync(self, key: str) -> float | None:
@@ -56,7 +56,7 @@ class FinishedPods:
     def report(self, key: str, error: Exception) -> None:
         """Nothing more than the log."""
 
-    def _of_pod(self, change: Change) -> Iterable[str]:
+    def _of_pod(self, change: ObjectEvent) -> Iterable[str]:
         key = selection.key_of(change.object)
         if change.type == "DELETED" or not pods.is_finished(change.object):
             self._finished.pop(key, None)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from podscaler.api.resources import Object, Resource
 from podscaler.clock import Clock, rfc3339
 from podscaler.controlplane.gc import owners
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import refusals, selection
 from podscaler.controlplane.workloads.loop import Watched
 
@@ -70,7 +70,7 @@ class NamespaceDeletion:
         namespaced = [one for one in self._resources if one.stored and one.namespaced and not one.stored_as]
         return {one.key: f"{one.plural}.{one.group}" for one in namespaced}
 
-    def _of_namespace(self, change: Change) -> Iterable[str]:
+    def _of_namespace(self, change: ObjectEvent) -> Iterable[str]:
         going = change.type != "DELETED" and _is_going(change.object)
         return [change.object["metadata"]["name"]] if going else []
 

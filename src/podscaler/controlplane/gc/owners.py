@@ -30,7 +30,7 @@ class Owners:
     gone: list[str] = field(default_factory=list)
 
 
-class Kinds:
+class OwnerKinds:
     """The served kinds, as ownerReferences name them.
 
     Args:
@@ -46,7 +46,7 @@ class Kinds:
         return self._by_kind.get((group if slash else "", reference.get("kind", "")))
 
 
-def classify(obj: Object, registry: Registry, kinds: Kinds) -> Owners:
+def classify(obj: Object, registry: Registry, kinds: OwnerKinds) -> Owners:
     """The owners of `obj` as they are now."""
     result = Owners()
     for reference in ownership.references(obj):

@@ -17,7 +17,7 @@ from podscaler.controlplane.metric_values import answers, refusals
 from podscaler.controlplane.metric_values.answers import CUSTOM, EXTERNAL
 from podscaler.controlplane.metric_values.config_maps import ConfigMaps
 from podscaler.controlplane.metric_values.index import MetricIndex
-from podscaler.controlplane.metric_values.kinds import NAMESPACES, Kinds
+from podscaler.controlplane.metric_values.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metric_values.lookup import Lookup, RunningPods, Value
 from podscaler.controlplane.registry import MetricQuery, MetricResource, Object, Registry
 
@@ -41,7 +41,7 @@ class MetricValues:
     ) -> None:
         self._resources = resources
         self._index = MetricIndex()
-        self._config_maps = ConfigMaps(registry, self._index, Kinds(resources), clock)
+        self._config_maps = ConfigMaps(registry, self._index, DescribableKinds(resources), clock)
         self._lookup = Lookup(self._index, registry, running_pods, clock)
         self._clock = clock
 

@@ -14,10 +14,10 @@ from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.metric_values.fields import listed, shown
 from podscaler.controlplane.metric_values.index import MetricIndex, Owner
-from podscaler.controlplane.metric_values.kinds import Kinds
-from podscaler.controlplane.metric_values.parsing import Fault, Outcome, Place, parse_entry
+from podscaler.controlplane.metric_values.kinds import DescribableKinds
+from podscaler.controlplane.metric_values.parsing import EntryContext, EntryProblem, ParsedEntry, parse_entry
 from podscaler.controlplane.metric_values.series import Series
-from podscaler.controlplane.registry import Change, Object, Registry
+from podscaler.controlplane.registry import Object, ObjectEvent, Registry
 from podscaler.errors import StatusError
 
 LABEL: Final = "podscaler.dev/metrics"
@@ -41,12 +41,12 @@ class ConfigMaps:
         clock: time of events.
     """
 
-    def __init__(self, registry: Registry, index: MetricIndex, kinds: Kinds, clock: Clock) -> None:
+    def __init__(self, registry: Registry, index: MetricIndex, kinds: DescribableKinds, clock: Clock) -> None:
         self._registry = registry
         self._index = index
         self._kinds = kinds
         self._events = EventRecorder(registry, COMPONENT, clock)
-        self._told: dict[Owner, frozenset[Fault]] = {}
+        self._told: dict[Owner, frozenset[EntryProblem]] = {}
 
     async def follow(self) -> None:
         """Keep the index up to date until cancelled."""
@@ -70,7 +70,7 @@ class ConfigMaps:
         self._index.put(owner, ())
         self._told.pop(owner, None)
 
-    async def _apply(self, change: Change) -> None:
+    async def _apply(self, change: ObjectEvent) -> None:
         metadata = change.object["metadata"]
         owner = (metadata["namespace"], metadata["name"])
         api = (metadata.get("labels") or {}).get(LABEL)
@@ -81,12 +81,12 @@ class ConfigMaps:
         self._index.put(owner, series)
         self._tell(change.object, owner, faults)
 
-    async def _read(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[Fault]]:
+    async def _read(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[EntryProblem]]:
         if api not in APIS:
             text = f"{shown(api)} is no metrics API: it must be {' or '.join(APIS)}"
-            return (), [Fault(f"metadata.labels[{LABEL}]", text)]
+            return (), [EntryProblem(f"metadata.labels[{LABEL}]", text)]
         metadata = config_map["metadata"]
-        place = Place(
+        place = EntryContext(
             api=cast(Literal["custom", "external"], api),
             namespace=metadata["namespace"],
             start_ns=instants.parse(metadata["creationTimestamp"]),
@@ -95,17 +95,17 @@ class ConfigMaps:
         outcomes = [await _outcome(key, text, place) for key, text in (config_map.get("data") or {}).items()]
         faults = [fault for outcome in outcomes for fault in outcome.faults]
         if binary := sorted(config_map.get("binaryData") or {}):
-            faults.append(Fault("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
+            faults.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
         return [each for outcome in outcomes for each in outcome.series], faults
 
-    def _tell(self, config_map: Object, owner: Owner, faults: Sequence[Fault]) -> None:
+    def _tell(self, config_map: Object, owner: Owner, faults: Sequence[EntryProblem]) -> None:
         """Report what was not said about the version before."""
         news = [fault for fault in faults if fault not in self._told.get(owner, ())]
         self._told[owner] = frozenset(faults)
         if not faults:
             del self._told[owner]
         if len(news) > TOLD_MAX:
-            rest = Fault("data", f"{len(news) - TOLD_MAX + 1} more entries cannot be used")
+            rest = EntryProblem("data", f"{len(news) - TOLD_MAX + 1} more entries cannot be used")
             news = [*news[: TOLD_MAX - 1], rest]
         for fault in news:
             text = f"{fault.path}: {fault.text}"
@@ -113,7 +113,7 @@ class ConfigMaps:
             self._events.event(_reference(config_map), "Warning", REASON, text, field_path=fault.path)
 
 
-async def _outcome(key: str, text: str, place: Place) -> Outcome:
+async def _outcome(key: str, text: str, place: EntryContext) -> ParsedEntry:
     await asyncio.sleep(0)  # others may work between two entries: a ConfigMap may have a megabyte of them
     return parse_entry(key, text, place)
 

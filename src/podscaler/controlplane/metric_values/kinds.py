@@ -12,7 +12,7 @@ from podscaler.controlplane.metric_values.series import NamedObject
 NAMESPACES = "namespaces"
 
 
-class Kinds:
+class DescribableKinds:
     """The kinds whose objects live in a namespace, and Namespace itself.
 
     Args:

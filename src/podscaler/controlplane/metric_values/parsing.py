@@ -12,9 +12,9 @@ from podscaler.api import names, yaml_text
 from podscaler.api.json_text import DecodeError
 from podscaler.controlplane.metric_values import fields
 from podscaler.controlplane.metric_values.fields import EntryError, Fields
-from podscaler.controlplane.metric_values.kinds import Kinds
-from podscaler.controlplane.metric_values.schedule import Constant, Ramp, Schedule, Step, Steps
-from podscaler.controlplane.metric_values.series import Outside, SelectedPods, Series, Subject
+from podscaler.controlplane.metric_values.kinds import DescribableKinds
+from podscaler.controlplane.metric_values.schedule import Constant, Ramp, Schedule, Steps, ValueStep
+from podscaler.controlplane.metric_values.series import Outside, PodSelection, Series, Subject
 
 ENTRY_MAX_BYTES: Final = 8192
 """Reading this much takes about 10 ms, which is what the event loop may be kept from other work."""
@@ -25,7 +25,7 @@ COMMON = ("metric", "labels", *SCHEDULES, "start", "sharedBy", "window")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntryContext:
     """What of its ConfigMap an entry needs to be read.
 
     Attributes:
@@ -38,11 +38,11 @@ class Place:
     api: Literal["custom", "external"]
     namespace: str
     start_ns: int
-    kinds: Kinds
+    kinds: DescribableKinds
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class EntryProblem:
     """What is wrong with an entry.
 
     Attributes:
@@ -55,20 +55,20 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ParsedEntry:
     """What an entry turned out to hold."""
 
     series: tuple[Series, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[EntryProblem, ...] = ()
 
 
-def parse_entry(key: str, text: str, place: Place) -> Outcome:
+def parse_entry(key: str, text: str, place: EntryContext) -> ParsedEntry:
     """What the entry `key` of a ConfigMap's data says."""
     path = f"data[{key}]"
     try:
         items = _items(text)
     except EntryError as error:
-        return Outcome(faults=(Fault(path, str(error)),))
+        return ParsedEntry(faults=(EntryProblem(path, str(error)),))
     return _outcome(key, ((f"{path}{suffix}", item) for suffix, item in items), place)
 
 
@@ -87,17 +87,17 @@ def _items(text: str) -> list[tuple[str, Any]]:
     return [("", "" if document.value is None else document.value)]
 
 
-def _outcome(key: str, items: Iterable[tuple[str, Any]], place: Place) -> Outcome:
+def _outcome(key: str, items: Iterable[tuple[str, Any]], place: EntryContext) -> ParsedEntry:
     series, faults = [], []
     for path, item in items:
         try:
             series.append(_series(key, item, place))
         except EntryError as error:
-            faults.append(Fault(path, str(error)))
-    return Outcome(tuple(series), tuple(faults))
+            faults.append(EntryProblem(path, str(error)))
+    return ParsedEntry(tuple(series), tuple(faults))
 
 
-def _series(key: str, item: Any, place: Place) -> Series:
+def _series(key: str, item: Any, place: EntryContext) -> Series:
     """Raises EntryError."""
     allowed = (*SUBJECTS, *COMMON) if place.api == "custom" else COMMON
     given = fields.mapping({"value": item} if isinstance(item, str) else item, "", allowed)
@@ -120,12 +120,12 @@ def _metric(value: Any) -> str:
     return name
 
 
-def _subject(given: Fields, place: Place) -> Subject:
+def _subject(given: Fields, place: EntryContext) -> Subject:
     if place.api == "external":
         return Outside()
     match [name for name in SUBJECTS if name in given]:
         case ["pods"]:
-            return SelectedPods(fields.selector(given["pods"], "pods"))
+            return PodSelection(fields.selector(given["pods"], "pods"))
         case ["object"]:
             return place.kinds.described(fields.text(given["object"], "object"), place.namespace)
         case _:
@@ -150,14 +150,14 @@ def _schedule(given: Fields, start_ns: int) -> Schedule:
             )
 
 
-def _step(item: Any, path: str, start_ns: int) -> Step:
+def _step(item: Any, path: str, start_ns: int) -> ValueStep:
     given = fields.mapping(item, path, ("after", "at", "value"))
     if ("after" in given) == ("at" in given):
         raise EntryError(f"{path} must have either `after` or `at`")
     value = fields.quantity(fields.required(given, "value", path), f"{path}.value")
     if "at" in given:
-        return Step(fields.instant_ns(given["at"], f"{path}.at"), value)
-    return Step(start_ns + fields.span_ns(given["after"], f"{path}.after"), value)
+        return ValueStep(fields.instant_ns(given["at"], f"{path}.at"), value)
+    return ValueStep(start_ns + fields.span_ns(given["after"], f"{path}.after"), value)
 
 
 def _ramp(item: Any, start_ns: int) -> Ramp:

@@ -34,7 +34,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ValueStep:
     """From `at_ns` (nanoseconds since the epoch) on, the value is `value`."""
 
     at_ns: int
@@ -49,7 +49,7 @@ class Steps:
         before: the value before the first of them, None where there is none.
     """
 
-    def __init__(self, steps: Sequence[Step], before: Quantity | None) -> None:
+    def __init__(self, steps: Sequence[ValueStep], before: Quantity | None) -> None:
         self._steps = sorted(steps, key=lambda step: step.at_ns)
         self._before = before
 

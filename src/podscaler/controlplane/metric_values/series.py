@@ -16,7 +16,7 @@ OUTSIDE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class SelectedPods:
+class PodSelection:
     """The metric has one value for each running pod that the selector picks."""
 
     selector: Selector
@@ -65,7 +65,7 @@ class Outside:
         return False
 
 
-Subject = SelectedPods | NamedObject | Outside
+Subject = PodSelection | NamedObject | Outside
 
 
 @dataclass(frozen=True, slots=True)

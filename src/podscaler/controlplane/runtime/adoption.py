@@ -15,12 +15,12 @@ from typing import Any
 
 from podscaler.api import instants
 from podscaler.controlplane.runtime import container_state
-from podscaler.controlplane.runtime.container_state import Container, Role, State, Terminated, Waiting
+from podscaler.controlplane.runtime.container_state import ContainerState, Role, State, Terminated, Waiting
 
 _LOST = "the node was stopped while this container was running"
 
 
-def adopted(pod: Mapping[str, Any], *, now_ns: int) -> list[Container]:
+def adopted(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
     """The containers of `pod` in the order of `container_state.fresh`, with what its status tells of them."""
     status = pod.get("status") or {}
     known = {
@@ -35,7 +35,7 @@ def adopted(pod: Mapping[str, Any], *, now_ns: int) -> list[Container]:
     return _with_inits_again(containers)
 
 
-def _adopted(container: Container, entry: Mapping[str, Any], now_ns: int) -> Container:
+def _adopted(container: ContainerState, entry: Mapping[str, Any], now_ns: int) -> ContainerState:
     last = _terminated(entry.get("lastState") or {})
     state, ran = _state(entry.get("state") or {}, container.state, now_ns)
     known = replace(
@@ -78,12 +78,12 @@ def _instant_ns(text: str | None) -> int:
     return instants.parse(text) if text else 0
 
 
-def _with_inits_again(containers: Sequence[Container]) -> list[Container]:
+def _with_inits_again(containers: Sequence[ContainerState]) -> list[ContainerState]:
     if all(c.is_final for c in containers if c.role is Role.MAIN):
         return list(containers)
     return [_again(c) if c.role is Role.INIT and c.is_final and c.exit_code == 0 else c for c in containers]
 
 
-def _again(container: Container) -> Container:
+def _again(container: ContainerState) -> ContainerState:
     last = container.state if isinstance(container.state, Terminated) else container.last
     return replace(container, state=Waiting("PodInitializing"), last=last, retry_at_ns=0)

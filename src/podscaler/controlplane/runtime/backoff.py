@@ -21,7 +21,7 @@ CONFIG_MAX_DELAY_S: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class CrashLoopBackoff:
     """What is remembered of a container's restarts.
 
     Attributes:
@@ -32,12 +32,12 @@ class Backoff:
     delay_s: int = 0
     restarted_ns: int = 0
 
-    def after_exit(self, finished_ns: int) -> tuple["Backoff", int]:
+    def after_exit(self, finished_ns: int) -> tuple["CrashLoopBackoff", int]:
         """The memory after an exit at `finished_ns`, and the instant from which the container may be started again."""
         delay_s = 0 if finished_ns - self.restarted_ns > FORGET_AFTER_S * NANOSECONDS else self.delay_s
         due_ns = finished_ns + delay_s * NANOSECONDS
         next_delay_s = min(delay_s * 2, MAX_DELAY_S) if delay_s else FIRST_DELAY_S
-        return Backoff(next_delay_s, due_ns), due_ns
+        return CrashLoopBackoff(next_delay_s, due_ns), due_ns
 
 
 def config_delay_s(failures: int) -> int:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from podscaler.controlplane.pod_connections import StreamOptions
+from podscaler.controlplane.pod_connections import SessionStreams
 from podscaler.controlplane.runtime import terminals
 from podscaler.controlplane.runtime.descriptors import DescriptorWriter
 from podscaler.controlplane.runtime.log_files import ContainerLog, Stream
@@ -48,7 +48,7 @@ class Console:
         for session in self._attached:
             session.feed(stream, data)
 
-    def attach(self, options: StreamOptions, *, stdin_once: bool) -> "AttachSession":
+    def attach(self, options: SessionStreams, *, stdin_once: bool) -> "AttachSession":
         """A session that sees what is printed from now on.
 
         Args:
@@ -99,7 +99,7 @@ class Console:
 class AttachSession:
     """One client of a container's streams. Implements `pod_connections.Session`."""
 
-    def __init__(self, console: Console, options: StreamOptions, *, closes_input: bool) -> None:
+    def __init__(self, console: Console, options: SessionStreams, *, closes_input: bool) -> None:
         self._console = console
         self._options = options
         self._closes_input = closes_input

@@ -1,6 +1,6 @@
 """One start of a container from its beginning to its end: process, hooks, probes, stopping.
 
-`pod_worker` makes a `ContainerRun` for each start and hears from it by the `Listener`. Rules:
+`pod_worker` makes a `ContainerRun` for each start and hears from it by the `ContainerListener`. Rules:
 
 1. After the process has started: the postStart hook, then the startup probe, then `started`; then readiness and
    liveness probes. Without a readiness probe a container is ready as soon as it has started.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
+from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime import (
     container_ports,
@@ -36,7 +36,7 @@ from podscaler.controlplane.runtime.alarm import Alarm
 from podscaler.controlplane.runtime.console import AttachSession
 from podscaler.controlplane.runtime.container_state import Terminated
 from podscaler.controlplane.runtime.exec_session import ExecSession
-from podscaler.controlplane.runtime.handlers import Outcome, Target
+from podscaler.controlplane.runtime.handlers import HandlerOutcome, HandlerTarget
 from podscaler.controlplane.runtime.host import ContainerProcess, Host
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.probe_tally import Kind, ProbeSpec, probe_spec
@@ -51,7 +51,7 @@ _PROBES: Final[Mapping[Kind, str]] = {
 }
 
 
-class Listener(Protocol):
+class ContainerListener(Protocol):
     """Who hears what becomes of a container."""
 
     def container_started(self, name: str) -> None:
@@ -90,7 +90,14 @@ class ContainerRun:
     """
 
     def __init__(
-        self, host: Host, pod: Object, spec: Mapping[str, Any], launch: Launch, listener: Listener, *, place_ip: str
+        self,
+        host: Host,
+        pod: Object,
+        spec: Mapping[str, Any],
+        launch: Launch,
+        listener: ContainerListener,
+        *,
+        place_ip: str,
     ) -> None:
         self._host = host
         self._pod = pod
@@ -155,14 +162,14 @@ class ContainerRun:
             self._stop.deadline_ns = deadline_ns
             self._stop.alarm.ring()
 
-    async def execute(self, argv: tuple[str, ...], timeout_s: float) -> Outcome:
+    async def execute(self, argv: tuple[str, ...], timeout_s: float) -> HandlerOutcome:
         """Run a command in the container."""
         if self._started is None:
-            return Outcome(False, "the container is not running")
+            return HandlerOutcome(False, "the container is not running")
         spec = launch_plan.exec_spec(self._launch, argv, pid=self._started.process.pid)
         return await exec_process.run(spec, self._host.threads, timeout_s=timeout_s)
 
-    async def open_session(self, command: tuple[str, ...], options: StreamOptions) -> ExecSession:
+    async def open_session(self, command: tuple[str, ...], options: SessionStreams) -> ExecSession:
         """Run a command with streams in the container. Raises SessionFailure."""
         started, sweeper = self._get_started(), self._host.sweeper
         spec = launch_plan.exec_spec(self._launch, command, pid=started.process.pid, tty=options.tty)
@@ -179,7 +186,7 @@ class ContainerRun:
         session.process.exited.add_done_callback(ended)
         return session
 
-    def attach(self, options: StreamOptions) -> AttachSession:
+    def attach(self, options: SessionStreams) -> AttachSession:
         """Follow the container's own streams. Raises SessionFailure."""
         console = self._get_started().console
         if console is None:
@@ -210,10 +217,10 @@ class ContainerRun:
         return probe_spec(kind, found) if found else None
 
     def _start_probe(self, spec: ProbeSpec, passed: asyncio.Event) -> "asyncio.Task[None]":
-        async def check() -> Outcome:
+        async def check() -> HandlerOutcome:
             return await self._host.check(spec.handler, self._target(), timeout_s=spec.timeout_s)
 
-        def heard(result: probe_loop.Result) -> None:
+        def heard(result: probe_loop.ProbeResult) -> None:
             if result.verdict:
                 passed.set()
             self._probed(spec, result)
@@ -223,7 +230,7 @@ class ContainerRun:
         self._probes.append(task)
         return task
 
-    def _probed(self, spec: ProbeSpec, result: probe_loop.Result) -> None:
+    def _probed(self, spec: ProbeSpec, result: probe_loop.ProbeResult) -> None:
         if not result.outcome.ok:
             text = f"{spec.kind.capitalize()} probe failed: {result.outcome.text}"
             self._listener.container_event(self.name, ("Warning", "Unhealthy", text))
@@ -251,15 +258,17 @@ class ContainerRun:
             self.stop(self._in(pod_ending.own_grace_s(self._pod)), "FailedPostStartHook")
         return outcome.ok
 
-    async def _run_hook(self, hook: Mapping[str, Any], timeout_s: float) -> Outcome:
+    async def _run_hook(self, hook: Mapping[str, Any], timeout_s: float) -> HandlerOutcome:
         if (sleep := hook.get("sleep")) is not None:
             await self._host.clock.sleep(sleep.get("seconds") or 0)
-            return Outcome(True)
+            return HandlerOutcome(True)
         return await self._host.check(hook, self._target(), timeout_s=timeout_s, purpose="lifecycle")
 
-    def _target(self) -> Target:
+    def _target(self) -> HandlerTarget:
         bound = self._launch.port_trap.bound if self._launch.port_trap else {}
-        return Target(self._place_ip, container_ports.named_ports(self._spec), {**self.port_map, **bound}, self.execute)
+        return HandlerTarget(
+            self._place_ip, container_ports.named_ports(self._spec), {**self.port_map, **bound}, self.execute
+        )
 
     # --- rule 3 ---------------------------------------------------------------------------------------------------
 

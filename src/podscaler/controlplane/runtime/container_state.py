@@ -1,6 +1,6 @@
 """What the node knows of one container, with the transitions between its states.
 
-`pod_worker` keeps one `Container` for each container of its pod and replaces it by what a transition returns;
+`pod_worker` keeps one `ContainerState` for each container of its pod and replaces it by what a transition returns;
 `lifecycle` decides from them what to do next, `pod_status` shows them to the world. Pure: instants are arguments
 (nanoseconds since the epoch).
 
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.runtime import backoff
-from podscaler.controlplane.runtime.backoff import Backoff
+from podscaler.controlplane.runtime.backoff import CrashLoopBackoff
 
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
 
@@ -65,7 +65,7 @@ State = Waiting | Running | Terminated
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class ContainerState:
     """One container of a pod.
 
     Attributes:
@@ -88,7 +88,7 @@ class Container:
     ready: bool = False
     started: bool = False
     retry_at_ns: int | None = 0
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: CrashLoopBackoff = field(default_factory=CrashLoopBackoff)
     config_failures: int = 0
 
     @property
@@ -109,23 +109,23 @@ class Container:
         return self.last.exit_code if isinstance(self.state, Waiting) and self.last else None
 
 
-def fresh(pod_spec: Mapping[str, Any]) -> list[Container]:
+def fresh(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
     """The containers of a pod that was never run, init containers and sidecars first, in the manifest's order."""
     pod_policy: RestartPolicy = pod_spec.get("restartPolicy") or "Always"
     inits = [_fresh_init(spec, pod_policy) for spec in pod_spec.get("initContainers") or []]
     reason = "PodInitializing" if inits else "ContainerCreating"
     mains = [
-        Container(spec["name"], Role.MAIN, spec.get("restartPolicy") or pod_policy, Waiting(reason))
+        ContainerState(spec["name"], Role.MAIN, spec.get("restartPolicy") or pod_policy, Waiting(reason))
         for spec in pod_spec["containers"]
     ]
     return [*inits, *mains]
 
 
-def _fresh_init(spec: Mapping[str, Any], pod_policy: RestartPolicy) -> Container:
+def _fresh_init(spec: Mapping[str, Any], pod_policy: RestartPolicy) -> ContainerState:
     if spec.get("restartPolicy") == "Always":
-        return Container(spec["name"], Role.SIDECAR, "Always", Waiting("PodInitializing"))
+        return ContainerState(spec["name"], Role.SIDECAR, "Always", Waiting("PodInitializing"))
     policy: RestartPolicy = spec.get("restartPolicy") or ("Never" if pod_policy == "Never" else "OnFailure")
-    return Container(spec["name"], Role.INIT, policy, Waiting("PodInitializing"))
+    return ContainerState(spec["name"], Role.INIT, policy, Waiting("PodInitializing"))
 
 
 def restarts(policy: RestartPolicy, exit_code: int) -> bool:
@@ -133,7 +133,7 @@ def restarts(policy: RestartPolicy, exit_code: int) -> bool:
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def began(container: Container, *, now_ns: int, container_id: str) -> Container:
+def began(container: ContainerState, *, now_ns: int, container_id: str) -> ContainerState:
     """Its process was started."""
     previous = container.state if isinstance(container.state, Terminated) else container.last
     return replace(
@@ -148,7 +148,7 @@ def began(container: Container, *, now_ns: int, container_id: str) -> Container:
     )
 
 
-def ended(container: Container, end: Terminated, *, may_restart: bool, pod: str) -> Container:
+def ended(container: ContainerState, end: Terminated, *, may_restart: bool, pod: str) -> ContainerState:
     """Its process has ended, or could not be started; `pod` is `name_namespace(uid)` for the message.
 
     With `may_restart`, the policy decides whether and when it is started again; a delay shows as CrashLoopBackOff.
@@ -167,7 +167,7 @@ def ended(container: Container, end: Terminated, *, may_restart: bool, pod: str)
     return replace(stopped, state=Waiting("CrashLoopBackOff", text), last=end)
 
 
-def held(container: Container, reason: str, message: str, *, now_ns: int) -> Container:
+def held(container: ContainerState, reason: str, message: str, *, now_ns: int) -> ContainerState:
     """It could not be created; it is tried again after a short delay that grows."""
     failures = container.config_failures + 1
     previous = container.state if isinstance(container.state, Terminated) else container.last

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from podscaler.controlplane.runtime import expansion, references
-from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
+from podscaler.controlplane.runtime.references import ConfigFault, Find, PodPlacement
 
 
 def environment(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
-    place: Place,
+    place: PodPlacement,
     *,
     find: Find,
     base: Mapping[str, str],
@@ -52,7 +52,7 @@ def _value(
     entry: Mapping[str, Any],
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
-    place: Place,
+    place: PodPlacement,
     *,
     find: Find,
     variables: Mapping[str, str],

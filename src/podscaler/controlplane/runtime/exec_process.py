@@ -11,7 +11,7 @@ import signal
 from typing import Final
 
 from podscaler.controlplane.runtime import processes
-from podscaler.controlplane.runtime.handlers import Outcome
+from podscaler.controlplane.runtime.handlers import HandlerOutcome
 from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
 from podscaler.controlplane.runtime.threads import Threads
 
@@ -20,7 +20,7 @@ REAPED_WITHIN_S: Final = 2.0
 _READ_BYTES: Final = 1 << 16
 
 
-async def run(spec: ProcessSpec, threads: Threads, *, timeout_s: float) -> Outcome:
+async def run(spec: ProcessSpec, threads: Threads, *, timeout_s: float) -> HandlerOutcome:
     """Run `spec` to its end; ok is exit status 0, the text what it printed or why it did not end well."""
     reader, writer = os.pipe()
     output = _Output(reader)
@@ -31,23 +31,23 @@ async def run(spec: ProcessSpec, threads: Threads, *, timeout_s: float) -> Outco
             os.close(writer)
         return await _outcome(process, output, timeout_s)
     except StartFailure as failure:
-        return Outcome(False, str(failure))
+        return HandlerOutcome(False, str(failure))
     finally:
         output.close()
 
 
-async def _outcome(process: processes.Process, output: "_Output", timeout_s: float) -> Outcome:
+async def _outcome(process: processes.Process, output: "_Output", timeout_s: float) -> HandlerOutcome:
     try:
         async with asyncio.timeout(timeout_s):
             code = await asyncio.shield(process.exited)
     except TimeoutError:
         process.signal_group(signal.SIGKILL)
         await asyncio.wait([process.exited], timeout=REAPED_WITHIN_S)
-        return Outcome(False, f"command timed out after {timeout_s:g} s")
+        return HandlerOutcome(False, f"command timed out after {timeout_s:g} s")
     finally:
         process.signal_group(signal.SIGKILL)
     text = output.text().strip()
-    return Outcome(code == 0, text or (f"the command ended with exit status {code}" if code else ""))
+    return HandlerOutcome(code == 0, text or (f"the command ended with exit status {code}" if code else ""))
 
 
 class _Output:

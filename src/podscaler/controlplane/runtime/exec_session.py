@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from podscaler.controlplane.pod_connections import SessionFailure, StreamOptions
+from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.runtime import processes, terminals
 from podscaler.controlplane.runtime.descriptors import DescriptorReader, DescriptorWriter
 from podscaler.controlplane.runtime.processes import Descriptors, Process, ProcessSpec, StartFailure
@@ -90,7 +90,7 @@ class ExecSession:
                 stream.finish()
 
 
-async def start(spec: ProcessSpec, threads: Threads, options: StreamOptions) -> ExecSession:
+async def start(spec: ProcessSpec, threads: Threads, options: SessionStreams) -> ExecSession:
     """Start the command. Raises SessionFailure."""
     with ExitStack() as theirs, ExitStack() as undo:
         try:
@@ -115,7 +115,7 @@ def _terminal(theirs: ExitStack, undo: ExitStack) -> tuple[_Ours, Descriptors]:
     return _Ours(stdin=writer, stdout=reader, master=terminal.master), given
 
 
-def _pipes(options: StreamOptions, theirs: ExitStack, undo: ExitStack) -> tuple[_Ours, Descriptors]:
+def _pipes(options: SessionStreams, theirs: ExitStack, undo: ExitStack) -> tuple[_Ours, Descriptors]:
     ours, nothing = _Ours(), subprocess.DEVNULL
     stdin = stdout = stderr = nothing
     if options.stdin:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import aiohttp
 
 from podscaler.controlplane.runtime import http_check
-from podscaler.controlplane.runtime.http_check import HttpClient, Response
+from podscaler.controlplane.runtime.http_check import HttpClient, ProbeResponse
 
 Purpose = Literal["probe", "lifecycle"]
 """What a check is for; kubelet's user agents are named so."""
@@ -25,7 +25,7 @@ USER_AGENTS: Final[Mapping[Purpose, str]] = {"probe": "kube-probe/1.37", "lifecy
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HandlerOutcome:
     """What came of a check; `text` explains a failure, `warning` what is odd about a success."""
 
     ok: bool
@@ -33,12 +33,12 @@ class Outcome:
     warning: str = ""
 
 
-Execute = Callable[[tuple[str, ...], float], Awaitable[Outcome]]
+Execute = Callable[[tuple[str, ...], float], Awaitable[HandlerOutcome]]
 """Runs a command in the container, for at most so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HandlerTarget:
     """The container that is checked.
 
     Attributes:
@@ -60,8 +60,8 @@ class Checks:
         self._http = HttpClient()
 
     async def check(
-        self, handler: Mapping[str, Any], target: Target, *, timeout_s: float, purpose: Purpose = "probe"
-    ) -> Outcome:
+        self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
+    ) -> HandlerOutcome:
         """Do what `handler` (the part of a probe or hook with `exec`, `httpGet`, ...) says. Raises nothing on purpose.
 
         Any answer to the HTTP request of a hook is a success, as it is to kubelet.
@@ -73,27 +73,29 @@ class Checks:
         if (action := handler.get("tcpSocket")) is not None:
             return await _tcp_socket(action, target, timeout_s)
         kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))
-        return Outcome(False, f"this kind of check is not supported: {kinds or 'none given'}")
+        return HandlerOutcome(False, f"this kind of check is not supported: {kinds or 'none given'}")
 
     async def close(self) -> None:
         """Close what is open."""
         await self._http.close()
 
-    async def _http_get(self, action: Mapping[str, Any], target: Target, timeout_s: float, purpose: Purpose) -> Outcome:
+    async def _http_get(
+        self, action: Mapping[str, Any], target: HandlerTarget, timeout_s: float, purpose: Purpose
+    ) -> HandlerOutcome:
         host = action.get("host") or target.address
         port = resolve_port(action["port"], target, own_address=host == target.address)
         if port is None:
-            return Outcome(False, f"couldn't find port {action['port']}")
+            return HandlerOutcome(False, f"couldn't find port {action['port']}")
         shown = _shown(action, host, port)
         try:
             request = http_check.request(action, host, port, user_agent=USER_AGENTS[purpose])
             async with asyncio.timeout(timeout_s):
                 response = await self._http.get(request)
         except TimeoutError:
-            return Outcome(False, f"Get {shown}: context deadline exceeded (the timeout is {timeout_s:g} s)")
+            return HandlerOutcome(False, f"Get {shown}: context deadline exceeded (the timeout is {timeout_s:g} s)")
         except (OSError, ValueError, aiohttp.ClientError) as error:
-            return Outcome(False, f"Get {shown}: {_reason(error)}")
-        return Outcome(True) if purpose == "lifecycle" else _judged(response)
+            return HandlerOutcome(False, f"Get {shown}: {_reason(error)}")
+        return HandlerOutcome(True) if purpose == "lifecycle" else _judged(response)
 
 
 def _shown(action: Mapping[str, Any], host: str, port: int) -> str:
@@ -104,15 +106,15 @@ def _shown(action: Mapping[str, Any], host: str, port: int) -> str:
     return f'"{text}"' if text.isprintable() else ascii(text)
 
 
-def _judged(response: Response) -> Outcome:
+def _judged(response: ProbeResponse) -> HandlerOutcome:
     if 300 <= response.status < 400:
-        return Outcome(True, warning=f"Probe terminated redirects, Response body: {response.body}")
+        return HandlerOutcome(True, warning=f"Probe terminated redirects, Response body: {response.body}")
     if 200 <= response.status < 300:
-        return Outcome(True)
-    return Outcome(False, f"HTTP probe failed with statuscode: {response.status}")
+        return HandlerOutcome(True)
+    return HandlerOutcome(False, f"HTTP probe failed with statuscode: {response.status}")
 
 
-def resolve_port(port: int | str, target: Target, *, own_address: bool) -> int | None:
+def resolve_port(port: int | str, target: HandlerTarget, *, own_address: bool) -> int | None:
     """The number that a port (number or name) stands for; None for a name that no port has."""
     number = port if isinstance(port, int) else target.ports.get(port)
     if number is None and str(port).isdecimal() and str(port).isascii():
@@ -122,20 +124,20 @@ def resolve_port(port: int | str, target: Target, *, own_address: bool) -> int |
     return target.port_map.get(number, number) if own_address else number
 
 
-async def _tcp_socket(action: Mapping[str, Any], target: Target, timeout_s: float) -> Outcome:
+async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
     host = action.get("host") or target.address
     port = resolve_port(action["port"], target, own_address=host == target.address)
     if port is None:
-        return Outcome(False, f"couldn't find port {action['port']}")
+        return HandlerOutcome(False, f"couldn't find port {action['port']}")
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
     except TimeoutError:
-        return Outcome(False, f"dial tcp {host}:{port}: i/o timeout")
+        return HandlerOutcome(False, f"dial tcp {host}:{port}: i/o timeout")
     except (OSError, ValueError) as error:
-        return Outcome(False, f"dial tcp {host}:{port}: {_reason(error)}")
+        return HandlerOutcome(False, f"dial tcp {host}:{port}: {_reason(error)}")
     writer.transport.abort()
-    return Outcome(True)
+    return HandlerOutcome(True)
 
 
 def _reason(error: Exception) -> str:

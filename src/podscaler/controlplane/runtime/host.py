@@ -16,12 +16,12 @@ from podscaler.controlplane.runtime.background import Background
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.cgroups import Cgroups
 from podscaler.controlplane.runtime.console import Console
-from podscaler.controlplane.runtime.handlers import Outcome, Purpose, Target
+from podscaler.controlplane.runtime.handlers import HandlerOutcome, HandlerTarget, Purpose
 from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Launch
 from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.log_files import ContainerLog, LogBook
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.port_translation import PortTranslator
 from podscaler.controlplane.runtime.processes import Process
 from podscaler.controlplane.runtime.settings import RuntimeSettings
@@ -65,8 +65,8 @@ class Check(Protocol):
     """`handlers.Checks.check`, or what a test plays in its place."""
 
     def __call__(
-        self, handler: Mapping[str, Any], target: Target, *, timeout_s: float, purpose: Purpose = "probe"
-    ) -> Awaitable[Outcome]:
+        self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
+    ) -> Awaitable[HandlerOutcome]:
         """What a probe or hook finds."""
         ...
 
@@ -94,7 +94,7 @@ class Host:
     background: Background
     book: LogBook
     sweeper: Sweeper
-    paths: Paths
+    paths: NodePaths
     capabilities: Capabilities
     resolve_image: Callable[[str], ImageCommand | None]
     start_process: StartProcess

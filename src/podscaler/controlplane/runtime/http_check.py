@@ -37,7 +37,7 @@ _QUERY_SAFE: Final = "/?:@!$&'()*+,;=-._~%[]{}|\\^`\"<>"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProbeRequest:
     """A GET request.
 
     Attributes:
@@ -66,7 +66,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ProbeResponse:
     """Status and the first 10 KiB of the body, as text."""
 
     status: int
@@ -79,7 +79,7 @@ class HttpClient:
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
-    async def get(self, request: Request) -> Response:
+    async def get(self, request: ProbeRequest) -> ProbeResponse:
         """The answer at the end of redirects; one to another host is the answer itself.
 
         Raises ValueError (a request that cannot be sent, too many redirects), OSError, aiohttp.ClientError.
@@ -100,13 +100,13 @@ class HttpClient:
             await self._session.close()
             self._session = None
 
-    async def _get_once(self, request: Request) -> tuple[Response, str]:
+    async def _get_once(self, request: ProbeRequest) -> tuple[ProbeResponse, str]:
         headers = [("Host", request.host_header or request.authority), *request.headers]
         _check(headers)
         session = self._open_session()
         async with session.get(request.url, headers=headers, allow_redirects=False) as response:
             body = await _read(response.content)
-            return Response(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
+            return ProbeResponse(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -129,7 +129,7 @@ async def _read(content: aiohttp.StreamReader) -> bytes:
     return body
 
 
-def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> Request:
+def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> ProbeRequest:
     """The request of an `httpGet`.
 
     Args:
@@ -141,7 +141,7 @@ def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str)
     accepts = [] if "accept" in names else [("Accept", "*/*")]
     agents = [] if "user-agent" in names else [("User-Agent", user_agent)]
     sent = [entry for entry in given if entry[0].lower() not in _NOT_SENT | {"host"} and not _is_removed(*entry)]
-    return Request(
+    return ProbeRequest(
         scheme="https" if action.get("scheme") == "HTTPS" else "http",
         host=host,
         port=port,
@@ -176,7 +176,7 @@ def _with_slash(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def redirected(request: Request, location: str) -> Request:
+def redirected(request: ProbeRequest, location: str) -> ProbeRequest:
     """The request that follows a redirect. A custom Host stays for a relative one. Raises ValueError."""
     parts = urlsplit(urljoin(f"{request.scheme}://{request.authority}{request.target}", location))
     if parts.scheme not in ("http", "https"):

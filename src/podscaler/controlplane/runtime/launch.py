@@ -26,7 +26,7 @@ from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.launch_plan import Identity, Launch
 from podscaler.controlplane.runtime.name_mounts import NameFacts
 from podscaler.controlplane.runtime.port_translation import PortTrap
-from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
 from podscaler.controlplane.runtime.status_writer import PodWriter
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
@@ -38,7 +38,7 @@ async def prepare(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     *,
-    place: Place,
+    place: PodPlacement,
     sources: Mapping[str, str],
     container_id: str,
 ) -> Launch:
@@ -74,7 +74,7 @@ def _environment(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     *,
-    place: Place,
+    place: PodPlacement,
     image: ImageCommand | None,
     ids: Identity | None,
 ) -> dict[str, str]:
@@ -129,7 +129,7 @@ def port_plan(host: Host, container: Mapping[str, Any], ids: Identity | None) ->
     return container_ports.port_plan(container, image, lowest_port=lowest, translated=translated)
 
 
-def _port_trap(host: Host, pod: Mapping[str, Any], place: Place) -> PortTrap | None:
+def _port_trap(host: Host, pod: Mapping[str, Any], place: PodPlacement) -> PortTrap | None:
     """The trap for a container of `pod`; ports that it binds without declaring them are noted on the pod, too."""
     if host.port_translator is None:
         return None

@@ -73,7 +73,7 @@ SECCOMP_WAIT_KILLABLE = 32
 """A call that is being answered is not interrupted by signals; since Linux 5.19."""
 
 
-class Fault(Exception):
+class LaunchError(Exception):
     """The text says what could not be done."""
 
 
@@ -81,7 +81,7 @@ def checked(result: int, what: str) -> None:
     """Raise Fault where a call of libc failed."""
     if result != 0:
         number = ctypes.get_errno()
-        raise Fault(f"{what}: {os.strerror(number)}" + (_hint(number)))
+        raise LaunchError(f"{what}: {os.strerror(number)}" + (_hint(number)))
 
 
 def _hint(number: int) -> str:
@@ -155,7 +155,7 @@ class Tree:
         if not os.path.lexists(path):
             path = self._make(path, is_folder=is_folder)
         if os.path.isdir(path) != is_folder:
-            raise Fault(f"mounting {target}: it is {'no' if is_folder else 'a'} directory on this machine")
+            raise LaunchError(f"mounting {target}: it is {'no' if is_folder else 'a'} directory on this machine")
         return path
 
     def _resolved(self, target: str) -> str:
@@ -200,7 +200,7 @@ class Tree:
         mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown=folder)
         mounted = self._open(folder)
         if os.fstat(mounted).st_dev == os.fstat(covered).st_dev:
-            raise Fault(f"mounting {folder}: it was moved meanwhile")
+            raise LaunchError(f"mounting {folder}: it was moved meanwhile")
         os.close(covered)
         return mounted
 
@@ -211,7 +211,7 @@ class Tree:
         """Cover `folder` with a copy that has room for new entries; returns the copy's path."""
         names = os.listdir(folder)
         if len(names) > MIRRORED_ENTRIES:
-            raise Fault(f"there is no room for a mount in {folder}: it has {len(names)} entries")
+            raise LaunchError(f"there is no room for a mount in {folder}: it has {len(names)} entries")
         old = os.open(folder, os.O_PATH | os.O_DIRECTORY)
         mode = stat.S_IMODE(os.fstat(old).st_mode)
         copy = self._scratch if folder == "/" else folder
@@ -233,7 +233,7 @@ def _opened(source: str, sub_path: str) -> int:
     try:
         return beneath.open_beneath(folder, sub_path)
     except OSError as error:
-        raise Fault(f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}') from error
+        raise LaunchError(f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}') from error
     finally:
         os.close(folder)
 
@@ -316,9 +316,9 @@ def become(plan: Mapping[str, Any]) -> None:
     try:
         os.chdir(plan["cwd"])
     except FileNotFoundError as error:
-        raise Fault(f'the working directory "{plan["cwd"]}" does not exist on this machine') from error
+        raise LaunchError(f'the working directory "{plan["cwd"]}" does not exist on this machine') from error
     except OSError as error:
-        raise Fault(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
+        raise LaunchError(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
     if plan["user"] is not None:
         os.setgroups(plan["groups"])
         os.setgid(plan["group"])
@@ -331,10 +331,10 @@ def become(plan: Mapping[str, Any]) -> None:
         os.execvpe(program, plan["argv"], plan["env"])  # noqa: S606  running what the pod says is this program's purpose
     except FileNotFoundError as error:
         where = "no such file or directory" if "/" in program else "executable file not found in $PATH"
-        raise Fault(f'exec: "{program}": {where}') from error
+        raise LaunchError(f'exec: "{program}": {where}') from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise Fault(f'exec: "{program}": {reason[:1].lower()}{reason[1:]}') from error
+        raise LaunchError(f'exec: "{program}": {reason[:1].lower()}{reason[1:]}') from error
 
 
 def carry_out(plan: Mapping[str, Any]) -> None:
@@ -364,7 +364,7 @@ def main() -> None:
         with open(plan, "rb") as file:
             given = json.load(file)
         carry_out(given)
-    except (Fault, OSError, ValueError) as error:  # ValueError: a zero byte in an argument
+    except (LaunchError, OSError, ValueError) as error:  # ValueError: a zero byte in an argument
         os.write(descriptor, str(error).encode("utf-8", "replace"))
         os._exit(128)
 

@@ -18,13 +18,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from podscaler.controlplane.runtime.container_state import Container, Role
+from podscaler.controlplane.runtime.container_state import ContainerState, Role
 
 Outcome = Literal["Succeeded", "Failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PodActions:
     """The next steps.
 
     Attributes:
@@ -41,7 +41,7 @@ class Plan:
     outcome: Outcome | None = None
 
 
-def plan(containers: Sequence[Container], *, initialized: bool, ending: bool, now_ns: int) -> Plan:
+def plan(containers: Sequence[ContainerState], *, initialized: bool, ending: bool, now_ns: int) -> PodActions:
     """The next steps for the pod.
 
     Args:
@@ -55,16 +55,16 @@ def plan(containers: Sequence[Container], *, initialized: bool, ending: bool, no
     startable = [c for c in eligible if _is_startable(c)]
     due = [c for c in startable if (c.retry_at_ns or 0) <= now_ns]
     later = [c.retry_at_ns for c in startable if c.retry_at_ns is not None and c.retry_at_ns > now_ns]
-    return Plan(
+    return PodActions(
         start=tuple(c.name for c in due),
         wake_at_ns=min(later, default=None),
         initialized=through,
     )
 
 
-def _eligible(containers: Sequence[Container]) -> tuple[bool, list[Container]]:
+def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, list[ContainerState]]:
     """Whether all init containers are through, and the containers that may run now (rules 1 and 2)."""
-    eligible: list[Container] = []
+    eligible: list[ContainerState] = []
     for container in containers:
         if container.role is Role.INIT:
             if _has_succeeded(container):
@@ -79,19 +79,19 @@ def _eligible(containers: Sequence[Container]) -> tuple[bool, list[Container]]:
     return True, eligible
 
 
-def _is_startable(container: Container) -> bool:
+def _is_startable(container: ContainerState) -> bool:
     return not container.is_running and container.retry_at_ns is not None
 
 
-def _has_succeeded(container: Container) -> bool:
+def _has_succeeded(container: ContainerState) -> bool:
     return container.is_final and container.exit_code == 0
 
 
-def _has_failed(container: Container) -> bool:
+def _has_failed(container: ContainerState) -> bool:
     return container.is_final and container.exit_code != 0
 
 
-def _is_over(containers: Iterable[Container]) -> bool:
+def _is_over(containers: Iterable[ContainerState]) -> bool:
     """Rule 4: nothing of the pod's own work is left to do."""
     own = [c for c in containers if c.role is not Role.SIDECAR]
     if any(_has_failed(c) for c in own if c.role is Role.INIT):
@@ -99,14 +99,14 @@ def _is_over(containers: Iterable[Container]) -> bool:
     return all(c.is_final for c in own if c.role is Role.MAIN)
 
 
-def _wind_down(containers: Sequence[Container], *, initialized: bool) -> Plan:
+def _wind_down(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
     running = [c for c in containers if c.is_running]
     own = [c.name for c in running if c.role is not Role.SIDECAR]
     sidecars = [c.name for c in running if c.role is Role.SIDECAR]
     stop = tuple(own) if own else tuple(sidecars[-1:])
-    return Plan(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
+    return PodActions(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
 
 
-def _outcome(containers: Iterable[Container]) -> Outcome:
+def _outcome(containers: Iterable[ContainerState]) -> Outcome:
     own = [c for c in containers if c.role is not Role.SIDECAR]
     return "Succeeded" if all(c.exit_code == 0 for c in own) else "Failed"

@@ -20,7 +20,7 @@ MAX_LINE_BYTES: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One stored line: `stamp` as it is written, `text` without the newline, and whether the line ended there."""
 
     stamp: bytes
@@ -79,15 +79,15 @@ def _pieces(head: bytes, line: bytes) -> list[bytes]:
     return [*parts, head + b" F " + line[whole * MAX_LINE_BYTES :] + b"\n"]
 
 
-def parse(stored: bytes) -> Line | None:
+def parse(stored: bytes) -> LogLine | None:
     """The line of a log file (without its newline); None for what nobody of ours wrote."""
     fields = stored.split(b" ", 3)
     if len(fields) != 4 or fields[2] not in (b"F", b"P"):
         return None
-    return Line(fields[0], fields[3], fields[2] == b"F")
+    return LogLine(fields[0], fields[3], fields[2] == b"F")
 
 
-def shown(line: Line, *, timestamps: bool, at_start: bool) -> bytes:
+def shown(line: LogLine, *, timestamps: bool, at_start: bool) -> bytes:
     """What `kubectl logs` prints of a line.
 
     Args:

@@ -13,7 +13,7 @@ from podscaler.clock import Clock
 from podscaler.controlplane.registry import LogOptions, Object
 from podscaler.controlplane.runtime import log_format
 from podscaler.controlplane.runtime.log_files import LogBook
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.threads import Threads
 from podscaler.errors import StatusError
 
@@ -176,7 +176,7 @@ class NodeLogs:
         clock: the one that stamps lines.
     """
 
-    def __init__(self, threads: Threads, book: LogBook, paths: Paths, clock: Clock) -> None:
+    def __init__(self, threads: Threads, book: LogBook, paths: NodePaths, clock: Clock) -> None:
         self._threads = threads
         self._clock = clock
         self._book = book

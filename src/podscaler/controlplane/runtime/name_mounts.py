@@ -12,7 +12,7 @@ from typing import Any
 from podscaler.controlplane.runtime import name_files
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.launch_plan import Mount
-from podscaler.controlplane.runtime.references import Place
+from podscaler.controlplane.runtime.references import PodPlacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class NameFacts:
     services: Sequence[Mapping[str, Any]]
 
 
-def facts(host: Host, place: Place) -> NameFacts:
+def facts(host: Host, place: PodPlacement) -> NameFacts:
     """What is known now."""
     is_answered = host.settings.nameserver or host.capabilities.mount_fault
     return NameFacts(place.pod_ip, () if is_answered else host.registry.list("services"))

@@ -39,7 +39,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineInfo:
     """What is read from the machine once.
 
     Attributes:
@@ -124,7 +124,7 @@ class NodeObject:
         registry: Registry,
         clock: Clock,
         settings: RuntimeSettings,
-        machine: Machine,
+        machine: MachineInfo,
         *,
         processes_in_use: Callable[[], int] = process_limits.in_use,
     ) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.pod_connections import PodConnections
-from podscaler.controlplane.registry import Change, Object, PodLogs, Registry
+from podscaler.controlplane.registry import Object, ObjectEvent, PodLogs, Registry
 from podscaler.controlplane.runtime import (
     binding,
     cgroups,
@@ -37,15 +37,15 @@ from podscaler.controlplane.runtime.images import ImageCommand
 from podscaler.controlplane.runtime.leftovers import Sweeper
 from podscaler.controlplane.runtime.log_files import LogBook
 from podscaler.controlplane.runtime.log_reader import NodeLogs
-from podscaler.controlplane.runtime.node import Machine, NodeObject
+from podscaler.controlplane.runtime.node import MachineInfo, NodeObject
 from podscaler.controlplane.runtime.node_connections import NodeConnections
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.pod_worker import PodWorker
 from podscaler.controlplane.runtime.port_translation import PortTranslator
 from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
-from podscaler.controlplane.runtime.startup import Findings
+from podscaler.controlplane.runtime.startup import StartupFindings
 from podscaler.controlplane.runtime.threads import Threads
 from podscaler.controlplane.runtime.volume_files import IssueToken
 from podscaler.errors import StatusError
@@ -124,7 +124,7 @@ class NodeAgent:
         self._resolve_image = resolve_image
         self._issue_token = issue_token
         self._threads = Threads()
-        self._paths = Paths(settings.data_dir)
+        self._paths = NodePaths(settings.data_dir)
         self._book = LogBook(self._threads, clock, max_bytes=settings.log_max_bytes)
         self._background = Background()
         self._checks = Checks()
@@ -203,7 +203,7 @@ class NodeAgent:
             _log.warning(ROOT_WARNING)
         if fault := _low_port_fault(found.capabilities):
             _log.warning("ports below %d: %s", found.capabilities.first_port, fault)
-        machine = Machine(
+        machine = MachineInfo(
             name=found.node_name,
             address=self._addresses.node_address,
             cidr=self._addresses.cidr,
@@ -224,7 +224,7 @@ class NodeAgent:
         await self._threads.run(startup.remove_strangers, self._paths, known)
         return self._make_host(found), node_object
 
-    def _make_host(self, found: Findings) -> Host:
+    def _make_host(self, found: StartupFindings) -> Host:
         return Host(
             registry=self._registry,
             settings=self._settings,
@@ -286,13 +286,13 @@ class NodeAgent:
         async for change in self._watch("services"):
             translator.note_service(change.object, is_gone=change.type == "DELETED")
 
-    async def _watch(self, resource: str) -> AsyncIterator[Change]:
+    async def _watch(self, resource: str) -> AsyncIterator[ObjectEvent]:
         """All changes; after a watch was cut, pods that went meanwhile are told as DELETED."""
         while True:
             changes = self._registry.watch(resource)
             if resource == "pods":
                 for pod in self._missed():
-                    yield Change("DELETED", pod)
+                    yield ObjectEvent("DELETED", pod)
             try:
                 async for change in changes:
                     yield change

@@ -14,11 +14,11 @@ from typing import Final
 
 from podscaler.api import port_map
 from podscaler.controlplane.pod_connections import (
-    Connection,
     ContainerSessions,
-    Session,
+    PodPortConnection,
+    PodSession,
     SessionFailure,
-    StreamOptions,
+    SessionStreams,
 )
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime.addresses import AddressBlock
@@ -36,17 +36,17 @@ class RunningContainerSessions:
 
     run: ContainerRun
 
-    async def execute(self, command: tuple[str, ...], options: StreamOptions) -> Session:
+    async def execute(self, command: tuple[str, ...], options: SessionStreams) -> PodSession:
         """Run a command beside its main process. Raises SessionFailure."""
         return await self.run.open_session(command, options)
 
-    async def attach(self, options: StreamOptions) -> Session:
+    async def attach(self, options: SessionStreams) -> PodSession:
         """Follow its main process. Raises SessionFailure."""
         return self.run.attach(options)
 
 
 class PortConnection:
-    """A TCP connection to a pod. Implements `Connection`."""
+    """A TCP connection to a pod. Implements `PodPortConnection`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -104,7 +104,7 @@ class NodeConnections:
         """Whether something of the pod runs."""
         return self._is_running(pod["metadata"]["uid"])
 
-    async def connect(self, pod: Object, port: int) -> Connection:
+    async def connect(self, pod: Object, port: int) -> PodPortConnection:
         """Connect to a port of the pod. Raises SessionFailure."""
         is_on_host = bool(pod["spec"].get("hostNetwork"))
         host = self._addresses.node_address if is_on_host else self._addresses.find_pod(pod["metadata"]["uid"])

@@ -33,7 +33,7 @@ def below(folder: Path, name: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class NodePaths:
     """The places below `root` (`<data dir>/node`)."""
 
     root: Path

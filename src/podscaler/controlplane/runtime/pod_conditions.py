@@ -12,13 +12,13 @@ from typing import Any
 
 from podscaler.clock import rfc3339
 from podscaler.controlplane.registry import Object
-from podscaler.controlplane.runtime.container_state import Container, Role
+from podscaler.controlplane.runtime.container_state import ContainerState, Role
 
 _ENDED = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodReadiness:
     """What the conditions need to know of the pod as a whole."""
 
     phase: str
@@ -27,7 +27,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ConditionDraft:
     """One condition before it meets the former one of its type."""
 
     type: str
@@ -36,58 +36,60 @@ class Condition:
     message: str = ""
 
 
-def conditions(pod: Object, containers: Sequence[Container], verdict: Verdict, *, now_ns: int) -> list[Object]:
+def conditions(
+    pod: Object, containers: Sequence[ContainerState], verdict: PodReadiness, *, now_ns: int
+) -> list[Object]:
     """All conditions of the pod, the node's first."""
     former = {entry["type"]: entry for entry in (pod.get("status") or {}).get("conditions") or []}
     generation = pod["metadata"].get("generation")
     containers_ready = _containers_ready(containers, verdict)
     own = [
-        Condition("PodReadyToStartContainers", verdict.has_address and verdict.phase not in _ENDED),
+        ConditionDraft("PodReadyToStartContainers", verdict.has_address and verdict.phase not in _ENDED),
         _initialized(containers, verdict),
         _ready(pod, containers_ready, former),
         containers_ready,
-        Condition("PodScheduled", True),
+        ConditionDraft("PodScheduled", True),
     ]
     shown = [_shown(condition, former.get(condition.type), generation, now_ns) for condition in own]
     names = {condition.type for condition in own}
     return shown + [entry for type_, entry in former.items() if type_ not in names]
 
 
-def _initialized(containers: Iterable[Container], verdict: Verdict) -> Condition:
+def _initialized(containers: Iterable[ContainerState], verdict: PodReadiness) -> ConditionDraft:
     if verdict.phase == "Succeeded":
-        return Condition("Initialized", True, "PodCompleted")
+        return ConditionDraft("Initialized", True, "PodCompleted")
     incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_through(c)]
     if verdict.initialized or not incomplete:  # a pod may end before it could be seen to be initialized
-        return Condition("Initialized", True)
+        return ConditionDraft("Initialized", True)
     text = f"containers with incomplete status: [{' '.join(incomplete)}]"
-    return Condition("Initialized", False, "ContainersNotInitialized", text)
+    return ConditionDraft("Initialized", False, "ContainersNotInitialized", text)
 
 
-def _is_through(container: Container) -> bool:
+def _is_through(container: ContainerState) -> bool:
     if container.role is Role.SIDECAR:
         return container.started
     return container.is_final and container.exit_code == 0
 
 
-def _containers_ready(containers: Iterable[Container], verdict: Verdict) -> Condition:
+def _containers_ready(containers: Iterable[ContainerState], verdict: PodReadiness) -> ConditionDraft:
     if verdict.phase in _ENDED:
-        return Condition("ContainersReady", False, _ENDED[verdict.phase])
+        return ConditionDraft("ContainersReady", False, _ENDED[verdict.phase])
     unready = [c.name for c in containers if c.role is not Role.INIT and not c.ready]
     if unready:
-        return Condition(
+        return ConditionDraft(
             "ContainersReady", False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
         )
-    return Condition("ContainersReady", verdict.initialized)
+    return ConditionDraft("ContainersReady", verdict.initialized)
 
 
-def _ready(pod: Object, containers_ready: Condition, former: Mapping[str, Mapping[str, Any]]) -> Condition:
+def _ready(pod: Object, containers_ready: ConditionDraft, former: Mapping[str, Mapping[str, Any]]) -> ConditionDraft:
     if not containers_ready.is_true:
-        return Condition("Ready", False, containers_ready.reason, containers_ready.message)
+        return ConditionDraft("Ready", False, containers_ready.reason, containers_ready.message)
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
     messages = [text for gate in gates if (text := _gate_fault(gate, former.get(gate)))]
     if messages:
-        return Condition("Ready", False, "ReadinessGatesNotReady", ", ".join(messages))
-    return Condition("Ready", True)
+        return ConditionDraft("Ready", False, "ReadinessGatesNotReady", ", ".join(messages))
+    return ConditionDraft("Ready", True)
 
 
 def _gate_fault(gate: str, found: Mapping[str, Any] | None) -> str:
@@ -98,7 +100,7 @@ def _gate_fault(gate: str, found: Mapping[str, Any] | None) -> str:
     return ""
 
 
-def _shown(condition: Condition, former: Mapping[str, Any] | None, generation: int | None, now_ns: int) -> Object:
+def _shown(condition: ConditionDraft, former: Mapping[str, Any] | None, generation: int | None, now_ns: int) -> Object:
     status = "True" if condition.is_true else "False"
     same = former is not None and former.get("status") == status
     entry: Object = {

@@ -1,6 +1,6 @@
 """Why and until when a pod is ended from outside.
 
-`pod_worker` keeps one `Ending` once its pod is deleted, removed, past its active deadline, or the node stops. Pure.
+`pod_worker` keeps one `PodTermination` once its pod is deleted, removed, past its active deadline, or the node stops. Pure.
 Each further reason can only bring the deadline nearer.
 
 Source: Pod Lifecycle, "Termination of Pods" (Kubernetes documentation).
@@ -21,7 +21,7 @@ DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified 
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class PodTermination:
     """Since when a pod is ended.
 
     Attributes:
@@ -36,11 +36,13 @@ class Ending:
     message: str = ""
 
 
-def ending(former: Ending | None, grace_s: float, *, now_ns: int, reason: str = "", message: str = "") -> Ending:
+def ending(
+    former: PodTermination | None, grace_s: float, *, now_ns: int, reason: str = "", message: str = ""
+) -> PodTermination:
     """The ending after one more cause with this grace period."""
     deadline_ns = now_ns + round(grace_s * NANOSECONDS)
     if former is None:
-        return Ending(deadline_ns, grace_s, reason, message)
+        return PodTermination(deadline_ns, grace_s, reason, message)
     if grace_s < former.grace_s:
         return replace(former, deadline_ns=min(former.deadline_ns, deadline_ns), grace_s=grace_s)
     return former

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from podscaler.controlplane.events import EventRecorder
 from podscaler.controlplane.registry import Object
-from podscaler.controlplane.runtime.container_state import Container, Waiting
+from podscaler.controlplane.runtime.container_state import ContainerState, Waiting
 
 
 class PodEvents:
@@ -35,7 +35,7 @@ class PodEvents:
         self.of_container(name, "Normal", "Created", f"Created container: {name}")
         self.of_container(name, "Normal", "Started", f"Started container {name}")
 
-    def backing_off(self, container: Container) -> None:
+    def backing_off(self, container: ContainerState) -> None:
         """A container waits for its next start."""
         if isinstance(container.state, Waiting) and container.state.reason == "CrashLoopBackOff":
             message = f"Back-off restarting failed container {container.name} in pod {pod_text(self._pod)}"

@@ -13,7 +13,7 @@ from typing import Any
 from podscaler.clock import rfc3339
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime import pod_conditions
-from podscaler.controlplane.runtime.container_state import Container, Role, Running, State, Terminated, Waiting
+from podscaler.controlplane.runtime.container_state import ContainerState, Role, Running, State, Terminated, Waiting
 from podscaler.controlplane.runtime.lifecycle import Outcome
 
 CONTAINER_ID_SCHEME = "podscaler://"
@@ -22,7 +22,7 @@ NEVER = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodStatusFacts:
     """What the status says beside its containers.
 
     Attributes:
@@ -42,7 +42,7 @@ class PodFacts:
     message: str = ""
 
 
-def pod_status(pod: Object, containers: Sequence[Container], facts: PodFacts, *, now_ns: int) -> Object:
+def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStatusFacts, *, now_ns: int) -> Object:
     """The new status of `pod`; fields of the former one that are not the node's are carried over."""
     former = pod.get("status") or {}
     status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
@@ -53,7 +53,7 @@ def pod_status(pod: Object, containers: Sequence[Container], facts: PodFacts, *,
     status["conditions"] = pod_conditions.conditions(
         pod,
         containers,
-        pod_conditions.Verdict(status["phase"], facts.initialized, has_address=bool(facts.pod_ip)),
+        pod_conditions.PodReadiness(status["phase"], facts.initialized, has_address=bool(facts.pod_ip)),
         now_ns=now_ns,
     )
     status |= _addresses(facts)
@@ -75,7 +75,7 @@ _OWN_FIELDS = frozenset(
 )
 
 
-def phase(containers: Sequence[Container], facts: PodFacts) -> str:
+def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
     """Pending, Running, Succeeded or Failed."""
     if facts.outcome is not None:
         return facts.outcome
@@ -85,7 +85,7 @@ def phase(containers: Sequence[Container], facts: PodFacts) -> str:
     return "Running"
 
 
-def container_status(container: Container, spec: Mapping[str, Any]) -> Object:
+def container_status(container: ContainerState, spec: Mapping[str, Any]) -> Object:
     """One entry of containerStatuses; `spec` is the container in the pod's spec."""
     status: Object = {
         "name": container.name,
@@ -102,7 +102,7 @@ def container_status(container: Container, spec: Mapping[str, Any]) -> Object:
     return status
 
 
-def is_ready(container: Container) -> bool:
+def is_ready(container: ContainerState) -> bool:
     """An init container is ready once it has done its work; the others while they run and their probes say so."""
     if container.role is Role.INIT:
         return container.is_final and container.exit_code == 0
@@ -113,14 +113,14 @@ def _container_specs(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {entry["name"]: entry for group in ("initContainers", "containers") for entry in spec.get(group) or []}
 
 
-def _addresses(facts: PodFacts) -> Object:
+def _addresses(facts: PodStatusFacts) -> Object:
     addresses: Object = {"hostIP": facts.host_ip, "hostIPs": [{"ip": facts.host_ip}]}
     if facts.pod_ip:
         addresses |= {"podIP": facts.pod_ip, "podIPs": [{"ip": facts.pod_ip}]}
     return addresses
 
 
-def _container_id(container: Container) -> str:
+def _container_id(container: ContainerState) -> str:
     if isinstance(container.state, Waiting):
         return container.last.container_id if container.last else ""
     return container.state.container_id

@@ -34,14 +34,14 @@ from podscaler.controlplane.runtime import (
 )
 from podscaler.controlplane.runtime.alarm import Alarm
 from podscaler.controlplane.runtime.container_run import ContainerRun
-from podscaler.controlplane.runtime.container_state import Container, Terminated
+from podscaler.controlplane.runtime.container_state import ContainerState, Terminated
 from podscaler.controlplane.runtime.host import Host
-from podscaler.controlplane.runtime.lifecycle import Plan
-from podscaler.controlplane.runtime.pod_ending import Ending
+from podscaler.controlplane.runtime.lifecycle import PodActions
+from podscaler.controlplane.runtime.pod_ending import PodTermination
 from podscaler.controlplane.runtime.pod_events import PodEvents, pod_text
-from podscaler.controlplane.runtime.pod_status import PodFacts
+from podscaler.controlplane.runtime.pod_status import PodStatusFacts
 from podscaler.controlplane.runtime.processes import StartFailure
-from podscaler.controlplane.runtime.references import ConfigFault, Place
+from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
 from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.status_writer import PodWriter
 from podscaler.errors import PodscalerError, StatusError
@@ -67,7 +67,7 @@ class PodWorker:
         self._starting: set[str] = set()
         self._sources: asyncio.Task[dict[str, str]] | None = None
         self._initialized = False
-        self._ending: Ending | None = None
+        self._ending: PodTermination | None = None
         self._is_removed = False
         self._stops = False
         self._pod_ip = ""
@@ -169,13 +169,13 @@ class PodWorker:
         self._events.of_pod("Normal", "DeadlineExceeded", pod_ending.DEADLINE_MESSAGE)
         return None
 
-    def _start_containers(self, plan: Plan) -> None:
+    def _start_containers(self, plan: PodActions) -> None:
         for name in plan.start:
             if name not in self._starting:
                 self._starting.add(name)
                 self._host.background.start(self._start(name), f"start of {name} in {pod_text(self._pod)}")
 
-    def _stop_containers(self, plan: Plan) -> None:
+    def _stop_containers(self, plan: PodActions) -> None:
         for name in plan.stop:
             run = self._runs.get(name)
             if run is not None:
@@ -194,7 +194,7 @@ class PodWorker:
         """For sidecars of a pod that has done its work, and for containers that are replaced."""
         return self._now_ns() + pod_ending.own_grace_s(self._pod) * NANOSECONDS
 
-    def _settle_outcome(self, plan: Plan) -> None:
+    def _settle_outcome(self, plan: PodActions) -> None:
         if plan.outcome is None or self._starting or self._outcome is not None:
             return
         self._outcome = "Failed" if self._ending and self._ending.reason else plan.outcome
@@ -203,7 +203,7 @@ class PodWorker:
     async def _write(self) -> None:
         if self._is_removed or self._stops:
             return
-        facts = PodFacts(
+        facts = PodStatusFacts(
             host_ip=self._host.addresses.node_address,
             pod_ip=self._pod_ip or (self._pod.get("status") or {}).get("podIP", ""),
             started_ns=self._began_ns,
@@ -261,7 +261,7 @@ class PodWorker:
         self._events.started(name)
         run.attend()
 
-    def _place(self) -> Place:
+    def _place(self) -> PodPlacement:
         """Where the pod runs; its address is taken at the first call."""
         status = self._pod.get("status") or {}
         if self._pod["spec"].get("hostNetwork"):
@@ -269,7 +269,9 @@ class PodWorker:
         elif not self._pod_ip:
             uid = self._pod["metadata"]["uid"]
             self._pod_ip = self._host.addresses.allocate_pod(uid, preferred=status.get("podIP"))
-        return Place(self._pod_ip, self._host.addresses.node_address, self._host.node_name, self._host.allocatable)
+        return PodPlacement(
+            self._pod_ip, self._host.addresses.node_address, self._host.node_name, self._host.allocatable
+        )
 
     def _port_plans(self) -> dict[str, container_ports.PortPlan]:
         return {name: self._port_plan(spec) for name, spec in self._specs.items()}
@@ -282,7 +284,7 @@ class PodWorker:
             return container_ports.PortPlan()  # that container will say so when it is started itself
         return launch.port_plan(self._host, spec, ids)
 
-    async def _volumes(self, place: Place) -> Mapping[str, str]:
+    async def _volumes(self, place: PodPlacement) -> Mapping[str, str]:
         """The pod's volumes, made once for all containers; a failure is tried again with the next start."""
         if self._sources is None:
             host = self._host
@@ -330,7 +332,7 @@ class PodWorker:
         self._events.backing_off(container)
         self._set(container)
 
-    def _set(self, container: Container) -> None:
+    def _set(self, container: ContainerState) -> None:
         self._containers[container.name] = container
         self._alarm.ring()
 

@@ -29,7 +29,7 @@ from typing import Any, Final
 from podscaler.api import port_map
 from podscaler.controlplane.runtime.addresses import AddressBlock
 from podscaler.controlplane.runtime.container_ports import MAPPED_FROM
-from podscaler.controlplane.runtime.seccomp import MEMORY_BYTES_MAX, Call, Listener
+from podscaler.controlplane.runtime.seccomp import MEMORY_BYTES_MAX, Listener, TrappedCall
 
 CALLS_AT_ONCE: Final = 32
 """Calls of one container that are answered before the event loop goes on with something else."""
@@ -69,7 +69,7 @@ def with_address(memory: bytes, address: Address) -> bytes:
     return start + memory[4:8] + _MAPPED + packed + memory[24:]
 
 
-def answer(listener: Listener, call: Call, translate: Translate) -> None:
+def answer(listener: Listener, call: TrappedCall, translate: Translate) -> None:
     """Translate the address of one call, and let it go on."""
     try:
         memory = listener.open_memory(call)

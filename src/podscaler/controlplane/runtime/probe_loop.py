@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from podscaler.clock import NANOSECONDS, Clock
-from podscaler.controlplane.runtime.handlers import Outcome
+from podscaler.controlplane.runtime.handlers import HandlerOutcome
 from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ProbeResult:
     """One result of a probe.
 
     Attributes:
@@ -24,13 +24,13 @@ class Result:
 
     verdict: bool | None
     changed: bool
-    outcome: Outcome
+    outcome: HandlerOutcome
 
 
 async def run(
     spec: ProbeSpec,
-    check: Callable[[], Awaitable[Outcome]],
-    on_result: Callable[[Result], None],
+    check: Callable[[], Awaitable[HandlerOutcome]],
+    on_result: Callable[[ProbeResult], None],
     clock: Clock,
     *,
     started_ns: int,
@@ -43,6 +43,6 @@ async def run(
         begun_s = clock.monotonic_s()
         outcome = await check()
         counted = tally.counted(spec, ok=outcome.ok)
-        on_result(Result(counted.verdict, counted.verdict != tally.verdict, outcome))
+        on_result(ProbeResult(counted.verdict, counted.verdict != tally.verdict, outcome))
         tally = counted
         await clock.sleep(spec.period_s - (clock.monotonic_s() - begun_s))

@@ -37,7 +37,7 @@ class ConfigFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PodPlacement:
     """Where a pod runs.
 
     Attributes:
@@ -55,7 +55,7 @@ Find = Callable[[str, str, str], Object | None]
 """`Registry.find`: resource, namespace, name."""
 
 
-def field_value(pod: Mapping[str, Any], path: str, place: Place) -> str:
+def field_value(pod: Mapping[str, Any], path: str, place: PodPlacement) -> str:
     """The text of a fieldRef. Raises ConfigFault for a path that is not offered."""
     meta, spec = pod["metadata"], pod["spec"]
     if keyed := _KEYED.fullmatch(path):
@@ -78,7 +78,7 @@ def field_value(pod: Mapping[str, Any], path: str, place: Place) -> str:
     return values[path]()
 
 
-def resource_value(pod: Mapping[str, Any], reference: Mapping[str, Any], container: str, place: Place) -> str:
+def resource_value(pod: Mapping[str, Any], reference: Mapping[str, Any], container: str, place: PodPlacement) -> str:
     """The text of a resourceFieldRef: the amount in units of its divisor, rounded up.
 
     Args:

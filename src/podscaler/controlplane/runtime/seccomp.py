@@ -56,7 +56,7 @@ _CONTINUE: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TrappedCall:
     """A process that waits in `bind` or `connect`.
 
     Attributes:
@@ -109,7 +109,7 @@ class Listener:
         """The bits of poll(2): POLLIN where a call waits, POLLHUP once no process has the filter any more."""
         return next((bits for _, bits in self._poller.poll(timeout_ms)), 0)
 
-    def receive(self) -> Call | None:
+    def receive(self) -> TrappedCall | None:
         """The next call; None where its process has died, or was interrupted. Blocks unless `state` has POLLIN."""
         buffer = bytearray(_NOTIFICATION.size)
         try:
@@ -117,9 +117,9 @@ class Listener:
         except OSError:  # ENOENT, EINTR: the call is over, or is reported again
             return None
         id_, pid, _, number, _, _, _, address, length, *_ = _NOTIFICATION.unpack(buffer)
-        return Call(id_, pid, _MACHINE is not None and number == _MACHINE.bind, address, length & 0xFFFF_FFFF)
+        return TrappedCall(id_, pid, _MACHINE is not None and number == _MACHINE.bind, address, length & 0xFFFF_FFFF)
 
-    def open_memory(self, call: Call) -> int:
+    def open_memory(self, call: TrappedCall) -> int:
         """A descriptor of the memory of the process that makes `call`. Raises OSError where that is not allowed."""
         descriptor = os.open(f"/proc/{call.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
         try:  # a pid may have been given to another process before the file was opened, not after
@@ -129,7 +129,7 @@ class Listener:
             raise
         return descriptor
 
-    def resume(self, call: Call) -> None:
+    def resume(self, call: TrappedCall) -> None:
         """Let the kernel carry out the call with what is in the process' memory now."""
         try:
             fcntl.ioctl(self.descriptor, _RESPOND, _RESPONSE.pack(call.id, 0, 0, _CONTINUE))

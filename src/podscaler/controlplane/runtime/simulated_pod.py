@@ -14,10 +14,10 @@ from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.runtime import container_state, pod_ending
 from podscaler.controlplane.runtime.alarm import Alarm
-from podscaler.controlplane.runtime.container_state import Container, Role, Running, Terminated
+from podscaler.controlplane.runtime.container_state import ContainerState, Role, Running, Terminated
 from podscaler.controlplane.runtime.host import Host
 from podscaler.controlplane.runtime.pod_events import PodEvents, pod_text
-from podscaler.controlplane.runtime.pod_status import PodFacts
+from podscaler.controlplane.runtime.pod_status import PodStatusFacts
 from podscaler.controlplane.runtime.running import RunningProcess
 from podscaler.controlplane.runtime.status_writer import PodWriter
 from podscaler.errors import StatusError
@@ -83,7 +83,7 @@ class SimulatedPod:
             return True
         is_ready = self._host.clock.now_ns() >= ready_at_ns
         containers = [self._shown(c, is_ready=is_ready) for c in container_state.fresh(self._pod["spec"])]
-        facts = PodFacts(
+        facts = PodStatusFacts(
             host_ip=self._host.addresses.node_address,
             pod_ip=self._host.addresses.allocate_pod(
                 self._pod["metadata"]["uid"], preferred=(self._pod.get("status") or {}).get("podIP")
@@ -94,7 +94,7 @@ class SimulatedPod:
         await self._writer.write_status(containers, facts)
         return is_ready
 
-    def _shown(self, container: Container, *, is_ready: bool) -> Container:
+    def _shown(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
         container_id = f"simulated-{self._pod['metadata']['uid']}-{container.name}"
         begun = container_state.began(container, now_ns=self._began_ns, container_id=container_id)
         if container.role is Role.INIT:

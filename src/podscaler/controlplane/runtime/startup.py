@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from podscaler.controlplane.runtime import capabilities, cgroups, image_programs, leftovers, node
 from podscaler.controlplane.runtime.capabilities import Capabilities
 from podscaler.controlplane.runtime.cgroups import Cgroups
-from podscaler.controlplane.runtime.paths import Paths
+from podscaler.controlplane.runtime.paths import NodePaths
 from podscaler.controlplane.runtime.settings import RuntimeSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class StartupFindings:
     """What was found.
 
     Attributes:
@@ -34,13 +34,13 @@ class Findings:
     info: Mapping[str, str]
 
 
-def look_around(paths: Paths, settings: RuntimeSettings) -> Findings:
+def look_around(paths: NodePaths, settings: RuntimeSettings) -> StartupFindings:
     """Make the node's folders, end what an earlier run left behind, and find out what the machine can do."""
     paths.make()
     image_programs.make(paths.programs)
     instance = _instance(paths)
     killed = leftovers.kill_orphans(paths.processes, instance)
-    return Findings(
+    return StartupFindings(
         instance=instance,
         node_name=node.node_name(settings, paths.node_name),
         killed=killed,
@@ -51,7 +51,7 @@ def look_around(paths: Paths, settings: RuntimeSettings) -> Findings:
     )
 
 
-def _instance(paths: Paths) -> str:
+def _instance(paths: NodePaths) -> str:
     try:
         known = paths.instance.read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def _instance(paths: Paths) -> str:
     return known
 
 
-def remove_strangers(paths: Paths, known_uids: Iterable[str]) -> None:
+def remove_strangers(paths: NodePaths, known_uids: Iterable[str]) -> None:
     """Remove the files of pods that were deleted while the node did not run."""
     known = set(known_uids)
     for folder in paths.pods.iterdir():
@@ -71,6 +71,6 @@ def remove_strangers(paths: Paths, known_uids: Iterable[str]) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_pod(paths: Paths, uid: str) -> None:
+def remove_pod(paths: NodePaths, uid: str) -> None:
     """Remove the files of one pod."""
     shutil.rmtree(paths.pod(uid), ignore_errors=True)

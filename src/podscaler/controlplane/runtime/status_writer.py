@@ -10,8 +10,8 @@ from podscaler.api import port_map
 from podscaler.clock import Clock
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.runtime import pod_status
-from podscaler.controlplane.runtime.container_state import Container
-from podscaler.controlplane.runtime.pod_status import PodFacts
+from podscaler.controlplane.runtime.container_state import ContainerState
+from podscaler.controlplane.runtime.pod_status import PodStatusFacts
 from podscaler.errors import StatusError
 
 
@@ -33,7 +33,7 @@ class PodWriter:
         found = self._registry.find("pods", self._namespace, self._name)
         return found if found and found["metadata"]["uid"] == self._uid else None
 
-    async def write_status(self, containers: Sequence[Container], facts: PodFacts) -> None:
+    async def write_status(self, containers: Sequence[ContainerState], facts: PodStatusFacts) -> None:
         """Store the status where it has changed. Raises StatusError, but not for a pod that is gone."""
         found = self.find()
         if found is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from podscaler.controlplane.runtime import beneath, references
-from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
+from podscaler.controlplane.runtime.references import ConfigFault, Find, PodPlacement
 from podscaler.errors import StatusError
 
 DEFAULT_MODE: Final = 0o644
@@ -29,7 +29,7 @@ MOUNT_REASON: Final = "ContainerCreating"
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class VolumeFile:
     """One file: its path within the volume, content and permissions."""
 
     path: str
@@ -45,10 +45,10 @@ Raises StatusError for an account that is not there.
 
 
 def files(
-    volume: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find, issue: IssueToken | None = None
-) -> list[File]:
+    volume: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, find: Find, issue: IssueToken | None = None
+) -> list[VolumeFile]:
     """The files of a volume that is made of objects. Raises ConfigFault."""
-    makers: dict[str, Callable[[Mapping[str, Any]], list[File]]] = {
+    makers: dict[str, Callable[[Mapping[str, Any]], list[VolumeFile]]] = {
         "configMap": lambda source: _config_map(source, source.get("name", ""), pod, find),
         "secret": lambda source: _secret(source, source.get("secretName", ""), pod, find),
         "downwardAPI": lambda source: _downward(source, pod, place),
@@ -61,20 +61,20 @@ def files(
     raise _fault(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
 
 
-def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> File:
+def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> VolumeFile:
     """The file of a serviceAccountToken source, with a new token. Raises ConfigFault."""
     life_s = source.get("expirationSeconds") or TOKEN_LIFE_S
     try:
         token = issue(pod, source.get("audience") or "", life_s)
     except StatusError as error:
         raise _fault(f"failed to fetch token: {error.message}") from error
-    return File(source["path"], token.encode(), mode)
+    return VolumeFile(source["path"], token.encode(), mode)
 
 
 def _projected(
-    source: Mapping[str, Any], pod: Mapping[str, Any], place: Place, find: Find, issue: IssueToken | None
-) -> list[File]:
-    found: list[File] = []
+    source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, find: Find, issue: IssueToken | None
+) -> list[VolumeFile]:
+    found: list[VolumeFile] = []
     for entry in source.get("sources") or []:
         mode = {"defaultMode": source.get("defaultMode")}
         if (part := entry.get("configMap")) is not None:
@@ -90,7 +90,7 @@ def _projected(
     return found
 
 
-def _config_map(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[File]:
+def _config_map(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[VolumeFile]:
     found = find("configmaps", pod["metadata"]["namespace"], name)
     if found is None:
         return _nothing_if_optional(source, f'configmap "{name}" not found')
@@ -99,7 +99,7 @@ def _config_map(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], fi
     return _selected(source, content, f"ConfigMap {name}")
 
 
-def _secret(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[File]:
+def _secret(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[VolumeFile]:
     found = find("secrets", pod["metadata"]["namespace"], name)
     if found is None:
         return _nothing_if_optional(source, f'secret "{name}" not found')
@@ -107,28 +107,28 @@ def _secret(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: 
     return _selected(source, content, f"Secret {name}")
 
 
-def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: str) -> list[File]:
+def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: str) -> list[VolumeFile]:
     mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
     if not source.get("items"):
-        return [File(key, content[key], mode) for key in sorted(content)]
+        return [VolumeFile(key, content[key], mode) for key in sorted(content)]
     chosen = []
     for item in source["items"]:
         if item["key"] in content:
-            chosen.append(File(item["path"], content[item["key"]], _mode(item.get("mode"), mode)))
+            chosen.append(VolumeFile(item["path"], content[item["key"]], _mode(item.get("mode"), mode)))
         elif not source.get("optional"):
             raise _fault(f"references non-existent config key: {item['key']} ({origin})")
     return chosen
 
 
-def _downward(source: Mapping[str, Any], pod: Mapping[str, Any], place: Place) -> list[File]:
+def _downward(source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement) -> list[VolumeFile]:
     mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
     return [
-        File(item["path"], _downward_text(item, pod, place).encode(), _mode(item.get("mode"), mode))
+        VolumeFile(item["path"], _downward_text(item, pod, place).encode(), _mode(item.get("mode"), mode))
         for item in source.get("items") or []
     ]
 
 
-def _downward_text(item: Mapping[str, Any], pod: Mapping[str, Any], place: Place) -> str:
+def _downward_text(item: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement) -> str:
     try:
         if reference := item.get("fieldRef"):
             return references.field_value(pod, reference["fieldPath"], place)
@@ -141,7 +141,7 @@ def _mode(given: int | None, otherwise: int) -> int:
     return otherwise if given is None else given
 
 
-def _nothing_if_optional(source: Mapping[str, Any], message: str) -> list[File]:
+def _nothing_if_optional(source: Mapping[str, Any], message: str) -> list[VolumeFile]:
     if source.get("optional"):
         return []
     raise _fault(message)
@@ -159,7 +159,7 @@ def safe_path(path: str) -> str:
     return path
 
 
-def write(folder: Path, file: File, *, group: int | None) -> None:
+def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
     """Put `file` into the volume at `folder`, as a whole: readers see the former file or this one.
 
     No symbolic link that leads out of the volume is followed. Blocks.

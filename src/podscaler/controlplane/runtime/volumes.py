@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from podscaler.controlplane.runtime import beneath, expansion, volume_files
 from podscaler.controlplane.runtime.launch_plan import Mount
-from podscaler.controlplane.runtime.paths import Paths
-from podscaler.controlplane.runtime.references import ConfigFault, Find, Place
+from podscaler.controlplane.runtime.paths import NodePaths
+from podscaler.controlplane.runtime.references import ConfigFault, Find, PodPlacement
 from podscaler.controlplane.runtime.threads import Threads
-from podscaler.controlplane.runtime.volume_files import File, IssueToken
+from podscaler.controlplane.runtime.volume_files import IssueToken, VolumeFile
 
 _EMPTY_DIR_MODE: Final = 0o777
 _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
@@ -25,10 +25,10 @@ _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "pro
 
 async def prepare(
     pod: Mapping[str, Any],
-    place: Place,
+    place: PodPlacement,
     *,
     find: Find,
-    paths: Paths,
+    paths: NodePaths,
     threads: Threads,
     issue: IssueToken | None = None,
 ) -> dict[str, str]:
@@ -74,7 +74,7 @@ def _host_path(source: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _make(folder: Path, content: list[File] | None, group: int | None) -> None:
+def _make(folder: Path, content: list[VolumeFile] | None, group: int | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(_EMPTY_DIR_MODE if content is None else volume_files.FOLDER_MODE)
     if group is not None:

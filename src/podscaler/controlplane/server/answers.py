@@ -21,7 +21,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EncodedResponse:
     """One complete response.
 
     Attributes:
@@ -34,22 +34,22 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def unfinished_path(path: str) -> Answer:
+def unfinished_path(path: str) -> EncodedResponse:
     """The page for a path that says that something is watched, but not what."""
     why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
     text = f'Internal Server Error: "{path}": {why}\n'
-    return Answer(text.encode(), 500, "text/plain; charset=utf-8")
+    return EncodedResponse(text.encode(), 500, "text/plain; charset=utf-8")
 
 
-NOT_FOUND_PAGE = Answer(b"404 page not found\n", 404, TEXT, headers={"X-Content-Type-Options": "nosniff"})
+NOT_FOUND_PAGE = EncodedResponse(b"404 page not found\n", 404, TEXT, headers={"X-Content-Type-Options": "nosniff"})
 
 
-def text(content: str, status: int = 200) -> Answer:
+def text(content: str, status: int = 200) -> EncodedResponse:
     """A plain text."""
-    return Answer(content.encode(), status, TEXT)
+    return EncodedResponse(content.encode(), status, TEXT)
 
 
-async def of_json(body: bytes, form: Form, *, status: int = 200) -> Answer:
+async def of_json(body: bytes, form: Form, *, status: int = 200) -> EncodedResponse:
     """An answer from JSON bytes, turned into YAML or protobuf where the client wants it.
 
     What has no protobuf form stays JSON.
@@ -59,22 +59,22 @@ async def of_json(body: bytes, form: Form, *, status: int = 200) -> Answer:
         if packed is not None:
             return of_protobuf(packed, status)
     if form.encoding == "yaml":
-        return Answer(await asyncio.to_thread(_yaml_of, body), status, "application/yaml")
+        return EncodedResponse(await asyncio.to_thread(_yaml_of, body), status, "application/yaml")
     content_type = DISCOVERY_TYPE if form.shape == "discovery" else "application/json"
-    return Answer(body, status, content_type)
+    return EncodedResponse(body, status, content_type)
 
 
-def of_protobuf(body: bytes, status: int = 200) -> Answer:
+def of_protobuf(body: bytes, status: int = 200) -> EncodedResponse:
     """An answer that is a protobuf body already."""
-    return Answer(body, status, protobuf.MEDIA_TYPE)
+    return EncodedResponse(body, status, protobuf.MEDIA_TYPE)
 
 
-async def of(value: Any, form: Form = PLAIN, *, status: int = 200) -> Answer:
+async def of(value: Any, form: Form = PLAIN, *, status: int = 200) -> EncodedResponse:
     """An answer from JSON-ready data."""
     return await of_json(json_text.encode(value), form, status=status)
 
 
-async def refusal(error: StatusError, form: Form) -> Answer:
+async def refusal(error: StatusError, form: Form) -> EncodedResponse:
     """The Status of a failure."""
     plain = Form(form.encoding)
     answer = await of(error.to_status(), plain, status=error.code)

@@ -38,11 +38,11 @@ from podscaler.controlplane.server import (
     scales,
     special,
 )
-from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.answers import EncodedResponse
 from podscaler.controlplane.server.audit import Audit
-from podscaler.controlplane.server.bodies import Kind, Kinds
+from podscaler.controlplane.server.bodies import BodyKind, Kinds
 from podscaler.controlplane.server.calls import Plane, kind_of
-from podscaler.controlplane.server.discovery import Discovery
+from podscaler.controlplane.server.discovery import DiscoveryDocuments
 from podscaler.controlplane.server.dispatch import Dispatcher, Exchange
 from podscaler.controlplane.server.doors import HEALTH_PATHS, Doors
 from podscaler.controlplane.server.health import Check
@@ -50,7 +50,7 @@ from podscaler.controlplane.server.open_sessions import OpenSessions
 from podscaler.controlplane.server.openapi_documents import OpenApiDocuments
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
 from podscaler.controlplane.server.pages import Pages, Upkeep
-from podscaler.controlplane.server.request_metrics import RequestMetrics
+from podscaler.controlplane.server.request_metrics import APIServerMetrics
 from podscaler.controlplane.server.reviews import REVIEWS
 from podscaler.controlplane.server.routes import Routes
 from podscaler.controlplane.server.shapes import Shaper
@@ -67,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class ServerParts:
     """What the server shows of other parts of the control plane; each may be missing.
 
     Attributes:
@@ -93,7 +93,7 @@ class Neighbours:
     aggregation: Aggregation | None = None
 
 
-NOBODY = Neighbours()
+NOBODY = ServerParts()
 
 
 class ApiServer:
@@ -116,11 +116,11 @@ class ApiServer:
         authenticator: Authenticator,
         tls: ssl.SSLContext | None,
         clock: Clock,
-        neighbours: Neighbours = NOBODY,
+        neighbours: ServerParts = NOBODY,
     ) -> None:
         records = tuple(resources)
         routes = Routes(records)
-        discovery = Discovery(routes, REVIEWS, neighbours.metrics, neighbours.aggregation)
+        discovery = DiscoveryDocuments(routes, REVIEWS, neighbours.metrics, neighbours.aggregation)
         authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
         plane = Plane(
             objects,
@@ -138,7 +138,7 @@ class ApiServer:
         )
         documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes, neighbours.metrics)
         openapi_pages = OpenApiPages(documents, lambda: routes.generation, neighbours.aggregation)
-        self._metrics = RequestMetrics(routes.serves, objects.counts)
+        self._metrics = APIServerMetrics(routes.serves, objects.counts)
         pages = Pages(
             routes,
             discovery,
@@ -244,15 +244,15 @@ class ApiServer:
             text = "This request caused the API server to fail. Look in its log for details."
             refused = refusals.internal(text)
             outcome = await _refusal(request, refused)
-        response = await _finished(exchange, outcome) if isinstance(outcome, Answer) else outcome
+        response = await _finished(exchange, outcome) if isinstance(outcome, EncodedResponse) else outcome
         return response, refused
 
 
-async def _refusal(request: web.BaseRequest, error: StatusError) -> Answer:
+async def _refusal(request: web.BaseRequest, error: StatusError) -> EncodedResponse:
     return await answers.refusal(error, negotiation.refusal_form(request.headers.get("Accept", "")))
 
 
-async def _finished(exchange: Exchange, answer: Answer) -> web.Response:
+async def _finished(exchange: Exchange, answer: EncodedResponse) -> web.Response:
     request = exchange.request
     headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers}
     body = answer.body
@@ -282,7 +282,7 @@ def _gzipped(body: bytes) -> bytes:
 
 def _kinds(routes: Routes) -> Kinds:
     """Every kind that a body may be."""
-    kinds: list[Kind] = [kind_of(served) for served in routes.all_resources()]
+    kinds: list[BodyKind] = [kind_of(served) for served in routes.all_resources()]
     kinds += [scales.SCALE, *scales.OLD_SCALES, special.BINDING, special.EVICTION, TOKEN_REQUEST]
     return {(kind.api_version, kind.kind): kind for kind in kinds}
 

@@ -19,7 +19,7 @@ from podscaler.api.json_text import DecodeError, Repeated
 from podscaler.api.managed_fields import kinds
 from podscaler.api.managed_fields.applying import ConfigurationError
 from podscaler.api.managed_fields.kinds import Application
-from podscaler.api.managed_fields.kinds import Kind as TrackedKind
+from podscaler.api.managed_fields.kinds import ManagedKind as TrackedKind
 from podscaler.api.managed_fields.updating import ConversionError
 from podscaler.api.resources import Object
 from podscaler.clock import rfc3339
@@ -27,8 +27,8 @@ from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.options import Author
 from podscaler.controlplane.patch import json_patch
 from podscaler.controlplane.server import authors, bodies, queries, refusals
-from podscaler.controlplane.server.bodies import Kind
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.bodies import BodyKind
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.queries import WriteOptions
 
 APPLY = "application/apply-patch+yaml"
@@ -44,7 +44,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ApplyTarget:
     """What configurations are applied to.
 
     Attributes:
@@ -53,7 +53,7 @@ class Target:
         decode: from a merged object to that of the kind. Raises DecodeError.
     """
 
-    expected: Kind
+    expected: BodyKind
     tracked: TrackedKind
     decode: Callable[[Object], Decoded]
 
@@ -71,7 +71,7 @@ class Applying:
     """
 
     configuration: Configuration
-    target: Target
+    target: ApplyTarget
     author: Author
     options: WriteOptions
     now_ns: int
@@ -136,7 +136,7 @@ class Applying:
         return result
 
 
-async def receive(call: Call, target: Target, now_ns: int) -> Applying:
+async def receive(call: ResourceRequest, target: ApplyTarget, now_ns: int) -> Applying:
     """The apply request of a call.
 
     Raises:
@@ -147,11 +147,11 @@ async def receive(call: Call, target: Target, now_ns: int) -> Applying:
     return Applying(configuration, target, authors.of(call, options), options, now_ns)
 
 
-def object_target(plane: Plane, call: Call) -> Target:
+def object_target(plane: Plane, call: ResourceRequest) -> ApplyTarget:
     """The object of a path, or its status."""
     version = call.served.version
     tracked = plane.objects.field_managers.kind(call.served.resource, call.path.subresource)
-    return Target(call.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
+    return ApplyTarget(call.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
 
 
 def parse(body: bytes) -> Configuration:

@@ -7,11 +7,11 @@ Source: the API server's managerOrUserAgent.
 
 from podscaler.api.managed_fields.naming import NAME_MAX_BYTES
 from podscaler.controlplane.options import Author
-from podscaler.controlplane.server.calls import Call
+from podscaler.controlplane.server.calls import ResourceRequest
 from podscaler.controlplane.server.queries import WriteOptions
 
 
-def of(call: Call, options: WriteOptions) -> Author:
+def of(call: ResourceRequest, options: WriteOptions) -> Author:
     """The author of what a request writes."""
     manager = options.field_manager or program(call.request.headers.get("User-Agent", ""))
     return Author(manager, call.served.api_version)

@@ -31,7 +31,7 @@ SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BodyKind:
     """A kind in one version: what a body may be.
 
     Attributes:
@@ -62,12 +62,12 @@ class Kind:
         return f"{group.partition('.')[0] or 'core'}.{self.kind}"
 
 
-Kinds = Mapping[tuple[str, str], Kind]
+Kinds = Mapping[tuple[str, str], BodyKind]
 """Every kind that can be decoded, by apiVersion and kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class DecodedBody:
     """A decoded body.
 
     Attributes:
@@ -77,7 +77,7 @@ class Received:
     """
 
     obj: Object
-    kind: Kind
+    kind: BodyKind
     warnings: tuple[str, ...] = ()
 
 
@@ -110,8 +110,8 @@ async def _read_limited(request: web.BaseRequest) -> bytes:
 
 
 def decode(
-    body: bytes, content_type: str, expected: Kind, kinds: Kinds, *, validation: FieldValidation = "Warn"
-) -> Received:
+    body: bytes, content_type: str, expected: BodyKind, kinds: Kinds, *, validation: FieldValidation = "Warn"
+) -> DecodedBody:
     """The object of a body that should be `expected`.
 
     Raises:
@@ -128,10 +128,10 @@ def decode(
         raise _unusable(kind, expected, refusals.strict(problems))
     if kind.kind != expected.kind and expected.decode is None:
         raise _unusable(kind, expected, conversion(kind, expected))
-    return Received(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
+    return DecodedBody(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
 
 
-def decode_options(body: bytes, content_type: str, expected: Kind, kinds: Kinds) -> Object:
+def decode_options(body: bytes, content_type: str, expected: BodyKind, kinds: Kinds) -> Object:
     """The options in a body, which may say that they are of any group and version that is served.
 
     Raises:
@@ -148,7 +148,7 @@ def decode_options(body: bytes, content_type: str, expected: Kind, kinds: Kinds)
         raise refusals.bad_request(str(error)) from None
 
 
-def typed(decoded: Decoded, kind: Kind) -> Object:
+def typed(decoded: Decoded, kind: BodyKind) -> Object:
     """A decoded object that says of what kind it is, first of all."""
     obj = {name: value for name, value in decoded.obj.items() if name not in ("kind", "apiVersion")}
     return {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
@@ -165,7 +165,7 @@ def shown(problems: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def check_version(received: Received, expected: Kind) -> None:
+def check_version(received: DecodedBody, expected: BodyKind) -> None:
     """Refuse (400) an object of another version than the path's."""
     if received.kind.api_version != expected.api_version:
         raise refusals.bad_request(
@@ -179,10 +179,10 @@ class _Opened:
     """A body whose syntax is right: what it says that it is, and how to decode it as a kind."""
 
     meta: TypeMeta
-    decode: Callable[[Kind], Decoded]
+    decode: Callable[[BodyKind], Decoded]
 
 
-def _opened_as(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
+def _opened_as(body: bytes, kind_of_body: str, expected: BodyKind) -> _Opened:
     """Raises DecodeError; StatusError 415."""
     match kind_of_body:
         case "application/json":
@@ -195,7 +195,7 @@ def _opened_as(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
             raise refusals.unsupported_body()
 
 
-def _opened(body: bytes, kind_of_body: str, expected: Kind) -> _Opened:
+def _opened(body: bytes, kind_of_body: str, expected: BodyKind) -> _Opened:
     try:
         return _opened_as(body, kind_of_body, expected)
     except DecodeError as error:
@@ -215,21 +215,21 @@ def _opened_yaml(body: bytes) -> _Opened:
     document = yaml_text.parse(body)
     repeated = (document.duplicates_text(),) if document.duplicates else ()
 
-    def decode(kind: Kind) -> Decoded:
+    def decode(kind: BodyKind) -> Decoded:
         decoded = kind.decoded(document.value)
         return Decoded(decoded.obj, (*repeated, *decoded.problems))
 
     return _Opened(decoding.read_type_meta(document.value), decode)
 
 
-def _opened_protobuf(body: bytes, expected: Kind) -> _Opened:
+def _opened_protobuf(body: bytes, expected: BodyKind) -> _Opened:
     if expected.decode is not None:
         raise refusals.unsupported_body()
     found = protobuf.decode(body, expected.message)
     return _Opened(TypeMeta(found.api_version, found.kind), lambda kind: kind.decoded(found.obj))
 
 
-def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
+def _kind_of(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> BodyKind:
     if expected.decode is not None:
         return _custom_kind(meta, body, expected)
     name = meta.kind or expected.kind
@@ -242,7 +242,7 @@ def _kind_of(meta: TypeMeta, body: bytes, expected: Kind, kinds: Kinds) -> Kind:
             text = f"unexpected GroupVersion string: {api_version}"
             recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
             raise refusals.bad_request(f"{recognized} ({decoding.summary(body)})")
-        unknown = Kind(api_version, name, "")
+        unknown = BodyKind(api_version, name, "")
         if _is_no_body(api_version, name, kinds):
             raise _unusable(unknown, expected, conversion(unknown, expected))
         text = f'no kind "{name}" is registered for version "{api_version}" {SCHEME}'
@@ -257,12 +257,12 @@ def _is_no_body(api_version: str, name: str, kinds: Kinds) -> bool:
     return (api_version, name.removesuffix("List")) in kinds
 
 
-def conversion(kind: Kind, expected: Kind) -> str:
+def conversion(kind: BodyKind, expected: BodyKind) -> str:
     """Why an object of another kind is none of the one expected."""
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 
-def _custom_kind(meta: TypeMeta, body: bytes, expected: Kind) -> Kind:
+def _custom_kind(meta: TypeMeta, body: bytes, expected: BodyKind) -> BodyKind:
     """A custom object is what it says that it is, which it must say; its validation judges whether that is right."""
     if not meta.kind:
         text = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
@@ -271,7 +271,7 @@ def _custom_kind(meta: TypeMeta, body: bytes, expected: Kind) -> Kind:
     return replace(expected, api_version=meta.api_version, kind=meta.kind)
 
 
-def _unusable(kind: Kind, expected: Kind, text: str) -> StatusError:
+def _unusable(kind: BodyKind, expected: BodyKind, text: str) -> StatusError:
     return refusals.bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {text}'
     )

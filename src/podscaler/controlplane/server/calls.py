@@ -18,7 +18,7 @@ from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.objects import Objects
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import MetricApis, PodLogs, VirtualObjects
-from podscaler.controlplane.server.bodies import Kind, Kinds
+from podscaler.controlplane.server.bodies import BodyKind, Kinds
 from podscaler.controlplane.server.negotiation import Form
 from podscaler.controlplane.server.open_sessions import OpenSessions
 from podscaler.controlplane.server.paths import ResourcePath
@@ -71,7 +71,7 @@ class Plane:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ResourceRequest:
     """One request to a resource, authenticated, authorized and routed.
 
     Attributes:
@@ -109,11 +109,11 @@ class Call:
         return self.served.resource.strategy.warnings is not SILENT and not self.path.subresource
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> BodyKind:
         """The kind that the path is about."""
         return kind_of(self.served)
 
 
-def kind_of(served: Served) -> Kind:
+def kind_of(served: Served) -> BodyKind:
     """The kind of a resource in the version served."""
-    return Kind(served.api_version, served.resource.kind, served.version.message, served.version.decode)
+    return BodyKind(served.api_version, served.resource.kind, served.version.message, served.version.decode)

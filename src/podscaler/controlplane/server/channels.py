@@ -25,7 +25,7 @@ CLOSE: Final = 255
 _ZERO: Final = ord("0")
 
 
-class Violation(Exception):
+class ChannelProtocolError(Exception):
     """The client broke the protocol; the connection is to be closed."""
 
 
@@ -51,7 +51,7 @@ class Framing:
             return chr(_ZERO + channel) + base64.b64encode(data).decode()
         return bytes((channel,)) + data
 
-    def decode(self, message: bytes | str) -> "Received | None":
+    def decode(self, message: bytes | str) -> "ChannelMessage | None":
         """What a message says, None for one that says nothing or cannot be read, as upstream passes over those.
 
         Raises:
@@ -62,18 +62,18 @@ class Framing:
             return None
         if self.half_closes and raw[0] == CLOSE:
             if len(raw) != 2 or raw[1] > RESIZE:
-                raise Violation("a stream close signal is followed by the one byte of a channel")
-            return Received(raw[1], b"", ends=True)
+                raise ChannelProtocolError("a stream close signal is followed by the one byte of a channel")
+            return ChannelMessage(raw[1], b"", ends=True)
         if not self.is_base64:
-            return Received(raw[0], raw[1:])
+            return ChannelMessage(raw[0], raw[1:])
         try:
-            return Received(raw[0] - _ZERO, base64.b64decode(raw[1:], validate=True))
+            return ChannelMessage(raw[0] - _ZERO, base64.b64decode(raw[1:], validate=True))
         except binascii.Error:
             return None
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ChannelMessage:
     """One message of a client: bytes of a stream, or (`ends`) that there will be no more of it."""
 
     channel: int

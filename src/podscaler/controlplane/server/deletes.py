@@ -8,17 +8,17 @@ from podscaler.api.resources import Object
 from podscaler.controlplane.entries import Entry
 from podscaler.controlplane.options import DeleteOptions
 from podscaler.controlplane.server import answers, bodies, names, queries, rendering
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.bodies import Kind
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.bodies import BodyKind
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.errors import StatusError
 
-OPTIONS = Kind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
+OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
 SHOWN_WHEN_GONE = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
 """Kinds whose DELETE answers with the object although it is gone, as upstream's does."""
 
 
-async def delete(plane: Plane, call: Call) -> Answer:
+async def delete(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Delete an object, or mark it for deletion.
 
     Raises:
@@ -35,7 +35,7 @@ async def delete(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, done.entry)
 
 
-async def delete_collection(plane: Plane, call: Call) -> Answer:
+async def delete_collection(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Delete everything that the selectors select.
 
     Raises:
@@ -51,13 +51,13 @@ async def delete_collection(plane: Plane, call: Call) -> Answer:
     return await rendering.page(plane, call, found)
 
 
-async def _options(plane: Plane, call: Call) -> DeleteOptions:
+async def _options(plane: Plane, call: ResourceRequest) -> DeleteOptions:
     body = await bodies.read(call.request)
     given = bodies.decode_options(body, call.content_type, OPTIONS, plane.kinds) if body else {}
     return queries.delete_options(call.query, given)
 
 
-def _warn(call: Call, options: DeleteOptions) -> None:
+def _warn(call: ResourceRequest, options: DeleteOptions) -> None:
     """Warn a client that said nothing about dependents, where that leaves them behind."""
     warning = call.served.resource.strategy.orphaning_warning
     if warning and not options.propagation and options.orphan_dependents is None:
@@ -70,7 +70,7 @@ def _no_force_on_collections() -> StatusError:
     return field.refusal(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[fault])
 
 
-def success(call: Call, entry: Entry) -> Object:
+def success(call: ResourceRequest, entry: Entry) -> Object:
     """The Status that says that an object is gone."""
     resource = call.served.resource
     details = {"name": entry.name, "group": resource.group, "kind": resource.plural, "uid": entry.uid}

@@ -25,7 +25,7 @@ from podscaler.controlplane.server.routes import Routes, Served
 Document = dict[str, Any]
 
 
-class Discovery:
+class DiscoveryDocuments:
     """The documents for what `routes`, `reviews`, the metrics APIs and other servers serve.
 
     A metrics API of our own is not served as long as another server serves a version of its group.

@@ -37,9 +37,9 @@ from podscaler.controlplane.server import (
     virtual,
     writes,
 )
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.bodies import Kind
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.bodies import BodyKind
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.doors import Doors
 from podscaler.controlplane.server.forwarding import Forwarded
 from podscaler.controlplane.server.pages import Pages
@@ -49,8 +49,8 @@ from podscaler.controlplane.server.reviews import REVIEWS, Asking, Review
 from podscaler.controlplane.server.routes import Routes, Served
 from podscaler.controlplane.server.streams import Streams
 
-Response = Answer | web.StreamResponse
-Handler = Callable[[Plane, Call], Awaitable[Response]]
+Response = EncodedResponse | web.StreamResponse
+Handler = Callable[[Plane, ResourceRequest], Awaitable[Response]]
 
 OBJECT: dict[str, Handler] = {
     "GET": reads.get,
@@ -184,11 +184,11 @@ class Dispatcher:
             return await self._streams.watch(self._plane, call)
         return await _handler(call)(self._plane, call)
 
-    def _call(self, exchange: Exchange, target: ResourcePath, served: Served) -> Call:
+    def _call(self, exchange: Exchange, target: ResourcePath, served: Served) -> ResourceRequest:
         can_stream = exchange.request.method == "GET" and not target.name
         accept = "" if target.subresource in STREAMED else exchange.request.headers.get("Accept", "")
         form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
-        return Call(exchange.request, target, exchange.query, served, form, exchange.warnings)
+        return ResourceRequest(exchange.request, target, exchange.query, served, form, exchange.warnings)
 
     async def _without_record(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
         """Paths of what is served but is no resource with a record: metrics, reviews and old bindings."""
@@ -211,12 +211,12 @@ class Dispatcher:
             return answers.NOT_FOUND_PAGE
         raise refusals.no_such_path()
 
-    async def _review(self, exchange: Exchange, review: Review, target: ResourcePath, user: User) -> Answer:
+    async def _review(self, exchange: Exchange, review: Review, target: ResourcePath, user: User) -> EncodedResponse:
         request = exchange.request
         if request.method != "POST":
             raise refusals.method_not_allowed()
         form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
-        expected = Kind(f"{review.group}/v1", review.kind, review.message)
+        expected = BodyKind(f"{review.group}/v1", review.kind, review.message)
         validation = queries.write_options(exchange.query, "CreateOptions").field_validation
         body = await bodies.read(request)
         content_type = request.headers.get("Content-Type", "")
@@ -231,7 +231,7 @@ class Dispatcher:
         return await answers.of(obj, form, status=201)
 
 
-def _handler(call: Call) -> Handler:
+def _handler(call: ResourceRequest) -> Handler:
     method = call.request.method
     if not call.served.resource.stored:
         return virtual.get if call.path.name else virtual.list_all

@@ -25,11 +25,11 @@ from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.aggregation.reaching import Address, Unreachable
 from podscaler.controlplane.aggregation.versions import Remote
 from podscaler.controlplane.server import answers, bodies, growing
-from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.answers import EncodedResponse
 from podscaler.controlplane.server.streams import Streams
 from podscaler.errors import StatusError
 
-Response = Answer | web.StreamResponse
+Response = EncodedResponse | web.StreamResponse
 
 REQUEST_TIMEOUT_S = 60.0
 _LASTING_VERBS = frozenset({"watch", "proxy"})
@@ -91,7 +91,7 @@ async def forward(aggregation: Aggregation, remote: Remote, asked: Forwarded, st
     try:
         if 300 <= answer.status < 400 and "Location" in answer.headers:
             text = "the backend attempted to redirect this request, which is not permitted"
-            return Answer(text.encode(), 502, answers.TEXT)
+            return EncodedResponse(text.encode(), 502, answers.TEXT)
         response = await _begun(asked, answer)
         await streams.until_stopped(_relay(asked, answer, response))
         return response
@@ -119,8 +119,8 @@ async def _ask(aggregation: Aggregation, remote: Remote, address: Address, asked
         raise StatusError(text, code=504, reason="Timeout", details={}) from None
 
 
-def _failure(text: str, status: int = 503) -> Answer:
-    return Answer(f"{text}\n".encode(), status, answers.TEXT, headers={"X-Content-Type-Options": "nosniff"})
+def _failure(text: str, status: int = 503) -> EncodedResponse:
+    return EncodedResponse(f"{text}\n".encode(), status, answers.TEXT, headers={"X-Content-Type-Options": "nosniff"})
 
 
 def _headers(asked: Forwarded, address: Address) -> CIMultiDict[str]:

@@ -7,7 +7,7 @@ parts that it knows.
 from collections.abc import Callable, Mapping
 
 from podscaler.controlplane.server import answers
-from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.answers import EncodedResponse
 from podscaler.controlplane.server.queries import Query
 
 Check = Callable[[], str]
@@ -18,7 +18,7 @@ def _ping() -> str:
     return ""
 
 
-def answer(path: str, query: Query, checks: Mapping[str, Check]) -> Answer | None:
+def answer(path: str, query: Query, checks: Mapping[str, Check]) -> EncodedResponse | None:
     """The answer for `/healthz`, `/readyz/ping`, ...; None where there is no such check.
 
     Args:
@@ -35,7 +35,7 @@ def answer(path: str, query: Query, checks: Mapping[str, Check]) -> Answer | Non
     return _of(results, endpoint, verbose="verbose" in query)
 
 
-def _of(results: Mapping[str, str], endpoint: str, *, verbose: bool) -> Answer:
+def _of(results: Mapping[str, str], endpoint: str, *, verbose: bool) -> EncodedResponse:
     failed = any(results.values())
     if not (verbose or failed):
         return answers.text("ok")

@@ -9,19 +9,21 @@ from podscaler.api import json_text
 from podscaler.api.resources import Object
 from podscaler.controlplane.access.account_tokens import ISSUER, AccountTokens
 from podscaler.controlplane.access.signing_key import ALGORITHM
-from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.answers import EncodedResponse
 
 CONFIGURATION_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/openid/v1/jwks"
 _KEEP = {"Cache-Control": "public, max-age=3600"}
 
 
-def answer(accounts: AccountTokens, path: str, host: str) -> Answer | None:
+def answer(accounts: AccountTokens, path: str, host: str) -> EncodedResponse | None:
     """The answer for a path of these two, None for any other; `host` is where the client found us."""
     if path == CONFIGURATION_PATH:
-        return Answer(json_text.encode(_configuration(host)), headers=_KEEP)
+        return EncodedResponse(json_text.encode(_configuration(host)), headers=_KEEP)
     if path == KEYS_PATH:
-        return Answer(json_text.encode(accounts.key_set), content_type="application/jwk-set+json", headers=_KEEP)
+        return EncodedResponse(
+            json_text.encode(accounts.key_set), content_type="application/jwk-set+json", headers=_KEEP
+        )
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from aiohttp import web
 
 from podscaler.controlplane.server import port_relay, websockets
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.open_sessions import Activity
 
 BASE64: Final = "base64.binary.k8s.io"
@@ -20,7 +20,7 @@ PROTOCOLS: Final = ("", "binary.k8s.io", BASE64)
 MESSAGE_BYTES: Final = 32 * 1024
 
 
-async def send(plane: Plane, call: Call, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+async def send(plane: Plane, call: ResourceRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
     """Send `first` and what follows, then close.
 
     Raises:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from podscaler.controlplane.registry import MetricApis, MetricQuery, MetricResource
 from podscaler.controlplane.server import answers, negotiation, refusals
-from podscaler.controlplane.server.answers import Answer
+from podscaler.controlplane.server.answers import EncodedResponse
 from podscaler.controlplane.server.listed import Listed
 from podscaler.controlplane.server.negotiation import Form
 from podscaler.controlplane.server.paths import ResourcePath
@@ -25,7 +25,7 @@ def serves(apis: MetricApis | None, group: str, version: str) -> bool:
     return apis is not None and version in apis.versions.get(group, ())
 
 
-async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, query: Query) -> Answer:
+async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, query: Query) -> EncodedResponse:
     """The values that the path asks for.
 
     Raises:

@@ -20,7 +20,7 @@ from podscaler.api import json_text
 from podscaler.controlplane.aggregation.layer import Aggregation
 from podscaler.controlplane.aggregation.versions import METRIC_GROUPS
 from podscaler.controlplane.server import negotiation
-from podscaler.controlplane.server.answers import TEXT, Answer
+from podscaler.controlplane.server.answers import TEXT, EncodedResponse
 
 Make = Callable[[], Mapping[str, Any]]
 Documents = Callable[[], Mapping[str, Make]]
@@ -53,7 +53,7 @@ class OpenApiPages:
         self._made_at = -1
         self._lock = asyncio.Lock()
 
-    async def answer(self, request: web.BaseRequest, parts: list[str]) -> Answer | None:
+    async def answer(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse | None:
         """The index (`v3`) or a document (`v3/apis/...`); None where there is none."""
         if not parts or parts[0] != "v3":
             return None
@@ -62,9 +62,9 @@ class OpenApiPages:
         if not path:
             own = {name: f"/openapi/v3/{name}?hash={document.digest}" for name, document in made.items()}
             urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._with_others(own).items())}
-            return Answer(json_text.encode({"paths": urls}), 200, TEXT)
+            return EncodedResponse(json_text.encode({"paths": urls}), 200, TEXT)
         found = made.get(path)
-        return await _of(request, found) if found else Answer(b"", 404, TEXT)
+        return await _of(request, found) if found else EncodedResponse(b"", 404, TEXT)
 
     async def schemas(self) -> dict[str, Any]:
         """The schemas of all documents by name."""
@@ -113,13 +113,13 @@ def _schemas(documents: Mapping[str, _Document]) -> dict[str, Any]:
     return found
 
 
-async def _of(request: web.BaseRequest, document: _Document) -> Answer:
+async def _of(request: web.BaseRequest, document: _Document) -> EncodedResponse:
     etag = f'"{document.digest}"'
     headers = {"ETag": etag, "Vary": "Accept, Accept-Encoding"}
     if request.query_string:  # with its hash, the URL is of this content alone
         headers["Cache-Control"] = "public, immutable, max-age=31536000"
     if request.headers.get("If-None-Match") == etag:
-        return Answer(b"", 304, headers=headers)
+        return EncodedResponse(b"", 304, headers=headers)
     if negotiation.takes_gzip(request.headers):
-        return Answer(document.packed, headers={**headers, "Content-Encoding": "gzip"})
-    return Answer(await asyncio.to_thread(gzip.decompress, document.packed), headers=headers)
+        return EncodedResponse(document.packed, headers={**headers, "Content-Encoding": "gzip"})
+    return EncodedResponse(await asyncio.to_thread(gzip.decompress, document.packed), headers=headers)

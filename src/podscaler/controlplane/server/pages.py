@@ -25,12 +25,12 @@ from podscaler.controlplane.server import (
     refusals,
     request_metrics,
 )
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.discovery import Discovery
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.discovery import DiscoveryDocuments
 from podscaler.controlplane.server.health import Check
 from podscaler.controlplane.server.openapi_pages import OpenApiPages
 from podscaler.controlplane.server.queries import Query
-from podscaler.controlplane.server.request_metrics import RequestMetrics
+from podscaler.controlplane.server.request_metrics import APIServerMetrics
 from podscaler.controlplane.server.routes import Routes
 
 _AGGREGATOR = "apiregistration.k8s.io"
@@ -60,7 +60,7 @@ class Upkeep:
     """
 
     compact: Callable[[], Awaitable[int]]
-    metrics: RequestMetrics
+    metrics: APIServerMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Pages:
     def __init__(
         self,
         routes: Routes,
-        discovery: Discovery,
+        discovery: DiscoveryDocuments,
         *,
         openapi: OpenApiPages,
         checks: Mapping[str, Check],
@@ -101,7 +101,7 @@ class Pages:
         self._older_documents: dict[bool, tuple[int, bytes]] = {}
         self._generation = discovery.generation
 
-    async def answer(self, request: web.BaseRequest, path: str, query: Query) -> Answer:
+    async def answer(self, request: web.BaseRequest, path: str, query: Query) -> EncodedResponse:
         """The answer for a path that is no resource's; a page that says 404 for one that is nothing.
 
         Raises:
@@ -130,14 +130,14 @@ class Pages:
             case _:
                 return answers.NOT_FOUND_PAGE
 
-    async def _version(self, request: web.BaseRequest, parts: list[str]) -> Answer:
+    async def _version(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
         if parts[1:]:
             raise refusals.no_such_path()
         _check_get(request)
         negotiation.check_plain(_accept(request))
         return await _tagged(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN)
 
-    async def _discover(self, request: web.BaseRequest, parts: list[str]) -> Answer:
+    async def _discover(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
         found = self._discovery
         match parts:
             case ["api"]:
@@ -158,7 +158,7 @@ class Pages:
             case _:
                 return answers.NOT_FOUND_PAGE
 
-    async def _resource_list(self, request: web.BaseRequest, group: str, version: str) -> Answer:
+    async def _resource_list(self, request: web.BaseRequest, group: str, version: str) -> EncodedResponse:
         versions = self._discovery.versions(group)
         if not versions:
             return answers.NOT_FOUND_PAGE
@@ -171,7 +171,7 @@ class Pages:
             request, ("resources", group, version), lambda: self._discovery.resource_list(group, version)
         )
 
-    async def _aggregable(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> Answer:
+    async def _aggregable(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> EncodedResponse:
         form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
             return await self._json(request, (name,), plain, is_routed=name == "api")
@@ -180,21 +180,21 @@ class Pages:
 
     async def _json(
         self, request: web.BaseRequest, key: tuple[str, ...], make: Callable[[], Object], *, is_routed: bool = True
-    ) -> Answer:
+    ) -> EncodedResponse:
         form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
         return await _tagged(request, self._document(key, make), form)
 
-    async def _metrics(self) -> Answer:
+    async def _metrics(self) -> EncodedResponse:
         metrics = self._upkeep.metrics
         metrics.prepare()
-        return Answer(await asyncio.to_thread(metrics.text), 200, request_metrics.CONTENT_TYPE)
+        return EncodedResponse(await asyncio.to_thread(metrics.text), 200, request_metrics.CONTENT_TYPE)
 
-    async def _compacted(self, request: web.BaseRequest) -> Answer:
+    async def _compacted(self, request: web.BaseRequest) -> EncodedResponse:
         if request.method != "POST":
             raise refusals.method_not_allowed()
         return await answers.of({"resourceVersion": str(await self._upkeep.compact())})
 
-    async def _openapi_v2(self, request: web.BaseRequest) -> Answer:
+    async def _openapi_v2(self, request: web.BaseRequest) -> EncodedResponse:
         takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
         make = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
         generation, kept = self._routes.generation, self._older_documents.get(takes_protobuf)
@@ -202,7 +202,7 @@ class Pages:
             schemas = await self._openapi.schemas()
             kept = generation, await asyncio.to_thread(make, self._routes, schemas)
             self._older_documents[takes_protobuf] = kept
-        return Answer(kept[1], 200, openapi_v2.ANSWER_TYPE) if takes_protobuf else Answer(kept[1])
+        return EncodedResponse(kept[1], 200, openapi_v2.ANSWER_TYPE) if takes_protobuf else EncodedResponse(kept[1])
 
     def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
         generation = self._discovery.generation
@@ -229,7 +229,7 @@ class Pages:
         return sorted(found)
 
 
-async def _tagged(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> Answer:
+async def _tagged(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:
     answer = replace(await answers.of_json(document.body, form), headers={"ETag": document.etag, "Vary": "Accept"})
     if request.headers.get("If-None-Match") == document.etag:
         # kubectl's cache takes the content type of a 304 for that of the answer it kept.
@@ -237,7 +237,7 @@ async def _tagged(request: web.BaseRequest, document: _Document, form: negotiati
     return answer
 
 
-def _read_only(request: web.BaseRequest, found: Answer | None) -> Answer:
+def _read_only(request: web.BaseRequest, found: EncodedResponse | None) -> EncodedResponse:
     """The page, if there is one. Raises StatusError 405 for writing to it."""
     if found is None:
         return answers.NOT_FOUND_PAGE

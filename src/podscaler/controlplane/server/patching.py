@@ -30,9 +30,9 @@ from podscaler.controlplane.server import (
     rendering,
     writes,
 )
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.bodies import Kind, Kinds
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.bodies import BodyKind, Kinds
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.negotiation import media_type
 from podscaler.controlplane.server.patch_schema import MessageSchema
 from podscaler.controlplane.server.queries import FieldValidation
@@ -90,12 +90,12 @@ class Patching:
     """Applies a patch to an object in one version, inside the store's write; `warnings` gets what it has to say."""
 
     patch: Patch
-    expected: Kind
+    expected: BodyKind
     kinds: Kinds
     validation: FieldValidation
     warnings: list[str]
 
-    def decoded(self, obj: Object) -> tuple[Object, Kind]:
+    def decoded(self, obj: Object) -> tuple[Object, BodyKind]:
         """`obj` (in the expected version) patched and decoded, and the kind that it now says it is.
 
         Raises:
@@ -119,7 +119,7 @@ class Patching:
             self.warnings.extend(bodies.shown(problems))
         return bodies.typed(decoded, kind), kind
 
-    def _kind(self, patched: Object) -> Kind:
+    def _kind(self, patched: Object) -> BodyKind:
         if self.expected.decode is not None:
             api_version, kind = (str(patched.get(key) or "") for key in ("apiVersion", "kind"))
             return replace(self.expected, api_version=api_version, kind=kind)
@@ -151,7 +151,7 @@ def _no_type(patched: Any) -> str:
     raise AssertionError("what is no object says nothing of its type")
 
 
-async def patch(plane: Plane, call: Call) -> Answer:
+async def patch(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Patch an object or its status.
 
     Raises:
@@ -180,7 +180,7 @@ async def patch(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, entry)
 
 
-async def _apply(plane: Plane, call: Call) -> Answer:
+async def _apply(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     path, version = call.path, call.served.version
     managers, record = plane.objects.field_managers, call.served.resource
     application = await applying.receive(call, applying.object_target(plane, call), plane.clock.now_ns())
@@ -204,7 +204,7 @@ async def _apply(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, entry, status=201 if is_new else 200)
 
 
-def _check_new(plane: Plane, call: Call, obj: Object) -> None:
+def _check_new(plane: Plane, call: ResourceRequest, obj: Object) -> None:
     """Refuse to create for who may only patch (403), and what says that it is a certain object that exists (409)."""
     path = call.path
     if plane.authorizer is not None:
@@ -219,13 +219,13 @@ def _check_new(plane: Plane, call: Call, obj: Object) -> None:
     obj["metadata"].pop("resourceVersion", None)
 
 
-def _version(call: Call, kind: Kind) -> Version:
+def _version(call: ResourceRequest, kind: BodyKind) -> Version:
     """The version that a patched object says it has: usually the path's, but a patch may change it."""
     versions = call.served.resource.versions
     return next((each for each in versions if each.message == kind.message), call.served.version)
 
 
-async def receive(call: Call) -> Patch:
+async def receive(call: ResourceRequest) -> Patch:
     """The request's body as a patch.
 
     Raises:

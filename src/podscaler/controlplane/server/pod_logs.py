@@ -15,14 +15,14 @@ from podscaler.api.field import FieldError
 from podscaler.clock import NANOSECONDS
 from podscaler.controlplane.registry import LogOptions
 from podscaler.controlplane.server import log_socket, pod_targets, refusals, websockets
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.growing import GrowingResponse
 from podscaler.controlplane.server.queries import Query
 from podscaler.errors import StatusError
 
 
-async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
+async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The log that the call asks for.
 
     Raises:
@@ -43,7 +43,7 @@ async def get(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     if options.follow:
         return await _followed(call.request, first, chunks)
     rest = [chunk async for chunk in chunks]
-    return Answer(b"".join((first, *rest)), 200, "text/plain")
+    return EncodedResponse(b"".join((first, *rest)), 200, "text/plain")
 
 
 async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:

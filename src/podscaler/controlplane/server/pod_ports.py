@@ -16,8 +16,8 @@ from podscaler.api import numbers, quoting
 from podscaler.controlplane.pod_connections import PodConnections
 from podscaler.controlplane.registry import Object
 from podscaler.controlplane.server import channels, pod_targets, port_relay, spdy_ports, websockets
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.channels import Framing
 from podscaler.controlplane.server.open_sessions import Activity
 from podscaler.controlplane.server.queries import Query
@@ -27,7 +27,7 @@ INPUT_MESSAGES_MAX = 4
 """Of each connection; a client that sends more to one that does not read waits, with all its connections."""
 
 
-async def forward(plane: Plane, call: Call) -> Answer | web.StreamResponse:
+async def forward(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Forward ports of a pod.
 
     Raises:
@@ -59,11 +59,11 @@ async def forward(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     return socket
 
 
-async def _tunnel(plane: Plane, call: Call, connections: PodConnections, pod: Object) -> web.StreamResponse:
+async def _tunnel(plane: Plane, call: ResourceRequest, connections: PodConnections, pod: Object) -> web.StreamResponse:
     socket = await websockets.open_socket(call.request, spdy_ports.PROTOCOL)
 
     async def work(activity: Activity) -> None:
-        await spdy_ports.Tunnel(socket, connections, pod, clock=plane.clock, activity=activity).run()
+        await spdy_ports.PortForwardTunnel(socket, connections, pod, clock=plane.clock, activity=activity).run()
 
     await plane.sessions.hold(work)
     return socket

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from aiohttp import WSMsgType, web
 
-from podscaler.controlplane.pod_connections import ContainerSessions, Session, SessionFailure, StreamOptions
+from podscaler.controlplane.pod_connections import ContainerSessions, PodSession, SessionFailure, SessionStreams
 from podscaler.controlplane.server import channels, pod_targets, session_status, websockets
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
-from podscaler.controlplane.server.channels import Framing, Received, Violation
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
+from podscaler.controlplane.server.channels import ChannelMessage, ChannelProtocolError, Framing
 from podscaler.controlplane.server.open_sessions import Activity
 from podscaler.controlplane.server.queries import Query
 
@@ -30,10 +30,10 @@ NO_STREAM = "you must specify at least 1 of stdin, stdout, stderr"
 
 _log = logging.getLogger(__name__)
 
-Begin = Callable[[ContainerSessions], Awaitable[Session]]
+Begin = Callable[[ContainerSessions], Awaitable[PodSession]]
 
 
-async def execute(plane: Plane, call: Call) -> Answer | web.StreamResponse:
+async def execute(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Run the command of the query in a container.
 
     Raises:
@@ -42,7 +42,7 @@ async def execute(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     command = tuple(call.query.texts("command"))
     options = _options(call.query)
 
-    async def begin(container: ContainerSessions) -> Session:
+    async def begin(container: ContainerSessions) -> PodSession:
         if not command:
             raise SessionFailure("exec command cannot be empty")
         return await container.execute(command, options)
@@ -51,7 +51,7 @@ async def execute(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     return await _serve(plane, call, wanted)
 
 
-async def attach(plane: Plane, call: Call) -> Answer | web.StreamResponse:
+async def attach(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Follow a container's main process.
 
     Raises:
@@ -59,7 +59,7 @@ async def attach(plane: Plane, call: Call) -> Answer | web.StreamResponse:
     """
     options = _options(call.query)
 
-    async def begin(container: ContainerSessions) -> Session:
+    async def begin(container: ContainerSessions) -> PodSession:
         return await container.attach(options)
 
     wanted = _Wanted(begin, options, "attaching to", (), missing="container {name} not found in pod {pod}")
@@ -71,15 +71,15 @@ class _Wanted:
     """What a client asks for; `what` is the word for it in a failure, `missing` the text where nothing runs."""
 
     begin: Begin
-    options: StreamOptions
+    options: SessionStreams
     what: str
     command: tuple[str, ...]
     missing: str
 
 
-def _options(query: Query) -> StreamOptions:
+def _options(query: Query) -> SessionStreams:
     tty = bool(query.flag("tty"))
-    return StreamOptions(
+    return SessionStreams(
         stdin=bool(query.flag("stdin")),
         stdout=bool(query.flag("stdout")),
         stderr=bool(query.flag("stderr")) and not tty,
@@ -87,7 +87,7 @@ def _options(query: Query) -> StreamOptions:
     )
 
 
-async def _serve(plane: Plane, call: Call, wanted: _Wanted) -> Answer | web.StreamResponse:
+async def _serve(plane: Plane, call: ResourceRequest, wanted: _Wanted) -> EncodedResponse | web.StreamResponse:
     pod = pod_targets.pod_of(plane, call)
     name = pod_targets.container_of(call.query.text("container"), pod)
     pod_targets.check_host(plane, pod)
@@ -143,7 +143,7 @@ class _Conversation:
             return channels.STDOUT
         return channels.STDERR if self._wanted.options.stderr else channels.ERROR
 
-    async def _converse(self, session: Session) -> None:
+    async def _converse(self, session: PodSession) -> None:
         """Until the session has ended, or the client has."""
         taking = asyncio.ensure_future(self._take_input(session))
         giving = asyncio.ensure_future(self._give_output(session))
@@ -158,7 +158,7 @@ class _Conversation:
                 task.cancel()
             await asyncio.gather(taking, giving, return_exceptions=True)
 
-    async def _give_output(self, session: Session) -> int:
+    async def _give_output(self, session: PodSession) -> int:
         """Send all output; returns the exit status."""
         is_gone = False
         try:
@@ -177,7 +177,7 @@ class _Conversation:
         async for chunk in chunks:
             await self._send(channel, chunk)
 
-    async def _take_input(self, session: Session) -> None:
+    async def _take_input(self, session: PodSession) -> None:
         """Pass on what the client sends; returns when it has closed the connection."""
         async for message in self._socket:
             self._activity.note()
@@ -185,13 +185,13 @@ class _Conversation:
                 continue
             try:
                 received = self._framing.decode(message.data)
-            except Violation as violation:
+            except ChannelProtocolError as violation:
                 _log.info("a stream was closed: %s", violation)
                 return
             if received is not None:
                 await self._take(received, session)
 
-    async def _take(self, received: Received, session: Session) -> None:
+    async def _take(self, received: ChannelMessage, session: PodSession) -> None:
         if received.channel == channels.STDIN and self._wanted.options.stdin:
             if received.ends:
                 await session.end_input()

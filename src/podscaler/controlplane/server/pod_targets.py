@@ -7,12 +7,12 @@ Source: the API server's registry of pods (its choice of a container and its wor
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.server import answers, names, refusals, websockets
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.errors import StatusError
 
 
-def pod_of(plane: Plane, call: Call) -> Object:
+def pod_of(plane: Plane, call: ResourceRequest) -> Object:
     """The pod of the path. Raises StatusError 400, 404."""
     names.check_in_path(call.path.name)
     pod: Object = plane.objects.get(call.key, call.path.namespace, call.path.name).decode()
@@ -50,7 +50,7 @@ def check_node(plane: Plane, pod: Object) -> None:
     plane.objects.get("nodes", "", pod["spec"]["nodeName"])
 
 
-def check_upgrade(call: Call) -> None:
+def check_upgrade(call: ResourceRequest) -> None:
     """Refuse (400) a request that does not ask for another protocol."""
     if not websockets.is_upgrade(call.request):
         raise refusals.bad_request("Upgrade request required")
@@ -68,6 +68,6 @@ def not_spoken() -> StatusError:
     return refusals.bad_request(text)
 
 
-def said_by_node(text: str, status: int) -> Answer:
+def said_by_node(text: str, status: int) -> EncodedResponse:
     """What the node refuses, as a plain text: clients show it behind `unable to upgrade connection:`."""
     return answers.text(text, status)

@@ -6,7 +6,7 @@ Called by `pod_ports` and `spdy_ports`, which know how a client's bytes travel.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
-from podscaler.controlplane.pod_connections import Connection, PodConnections, SessionFailure
+from podscaler.controlplane.pod_connections import PodConnections, PodPortConnection, SessionFailure
 from podscaler.controlplane.registry import Object
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -35,7 +35,7 @@ async def relay(connections: PodConnections, pod: Object, port: int, given: Asyn
         await connection.close()
 
 
-async def _give(connection: Connection, given: AsyncIterator[bytes]) -> None:
+async def _give(connection: PodPortConnection, given: AsyncIterator[bytes]) -> None:
     """Send to the pod. One that does not take it any more says so by ending its own side."""
     try:
         async for data in given:
@@ -45,7 +45,7 @@ async def _give(connection: Connection, given: AsyncIterator[bytes]) -> None:
         return
 
 
-async def _take(connection: Connection, pod: Object, port: int, send: Send) -> str:
+async def _take(connection: PodPortConnection, pod: Object, port: int, send: Send) -> str:
     chunks = connection.received()
     while True:
         try:

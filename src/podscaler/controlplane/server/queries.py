@@ -94,7 +94,7 @@ EMPTY = Query("")
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOptions:
+class WatchOptions:
     """What of metav1.ListOptions concerns the stream of a watch.
 
     Attributes:
@@ -144,13 +144,13 @@ def list_options(query: Query) -> ListOptions:
     )
 
 
-def stream_options(query: Query) -> StreamOptions:
+def stream_options(query: Query) -> WatchOptions:
     """How a watch is streamed.
 
     Raises:
         StatusError: 400 for a number that is none.
     """
-    return StreamOptions(query.number("timeoutSeconds"), bool(query.flag("allowWatchBookmarks")))
+    return WatchOptions(query.number("timeoutSeconds"), bool(query.flag("allowWatchBookmarks")))
 
 
 def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", "PatchOptions"]) -> WriteOptions:

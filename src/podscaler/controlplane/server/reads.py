@@ -4,11 +4,11 @@ Called by `dispatch`. They come from memory and cost a lookup; objects that are 
 """
 
 from podscaler.controlplane.server import names, queries, refusals, rendering
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 
 
-async def get(plane: Plane, call: Call) -> Answer:
+async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """One object.
 
     Raises:
@@ -23,7 +23,7 @@ async def get(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, entry)
 
 
-async def list_all(plane: Plane, call: Call) -> Answer:
+async def list_all(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """The objects of a namespace, or of all.
 
     Raises:

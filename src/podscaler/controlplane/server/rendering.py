@@ -11,10 +11,10 @@ from podscaler.api import json_text
 from podscaler.api.resources import Object, Printer
 from podscaler.clock import Clock
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.listing import Page
+from podscaler.controlplane.listing import ListPage
 from podscaler.controlplane.server import answers, protobuf_forms, shapes
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.shapes import IncludeObject
 
 ENTRIES_A_TURN = 200
@@ -26,7 +26,9 @@ MESSAGES_A_TURN = 40
 Made = TypeVar("Made")
 
 
-async def one(plane: Plane, call: Call, entry: Entry, *, status: int = 200, warnings: tuple[str, ...] = ()) -> Answer:
+async def one(
+    plane: Plane, call: ResourceRequest, entry: Entry, *, status: int = 200, warnings: tuple[str, ...] = ()
+) -> EncodedResponse:
     """An object.
 
     Raises:
@@ -38,7 +40,7 @@ async def one(plane: Plane, call: Call, entry: Entry, *, status: int = 200, warn
     return await answers.of_json(one_body(plane, call, entry), call.form, status=status)
 
 
-def one_body(plane: Plane, call: Call, entry: Entry) -> bytes:
+def one_body(plane: Plane, call: ResourceRequest, entry: Entry) -> bytes:
     """The JSON of an object in the form that the client wants. Raises as `one`."""
     shapes.check_single(call.served, call.form)
     body = plane.shaper.body(call.served, entry)
@@ -50,7 +52,7 @@ def one_body(plane: Plane, call: Call, entry: Entry) -> bytes:
     return body
 
 
-async def page(plane: Plane, call: Call, found: Page) -> Answer:
+async def page(plane: Plane, call: ResourceRequest, found: ListPage) -> EncodedResponse:
     """A list. Raises as `one`, with 406 for a form that only single objects have."""
     shapes.check_list(call.served, call.form)
     if call.form.shape == "table":
@@ -67,7 +69,7 @@ async def page(plane: Plane, call: Call, found: Page) -> Answer:
     return await answers.of_json(body, call.form)
 
 
-async def _packed_list(plane: Plane, call: Call, found: Page) -> bytes:
+async def _packed_list(plane: Plane, call: ResourceRequest, found: ListPage) -> bytes:
     served = call.served
     items = await _in_turns(lambda entry: plane.shaper.raw(served, entry), found.entries, MESSAGES_A_TURN)
     kind = f"{served.resource.kind}List"
@@ -86,13 +88,13 @@ async def _in_turns(
     return made
 
 
-def table_row(plane: Plane, call: Call, entry: Entry) -> Object:
+def table_row(plane: Plane, call: ResourceRequest, entry: Entry) -> Object:
     """The row of an entry, with as much of the object as the query says."""
     shown = shown_object(plane.shaper.body(call.served, entry), call)
     return shapes.row(call.served.resource.printer, entry.decode(), now_ns=plane.clock.now_ns(), shown=shown)
 
 
-def shown_object(body: bytes, call: Call) -> bytes | None:
+def shown_object(body: bytes, call: ResourceRequest) -> bytes | None:
     """What a row carries of its object (JSON), as the query says."""
     wanted: IncludeObject = shapes.include_object(call.query.text("includeObject"))
     if wanted == "None":
@@ -100,19 +102,19 @@ def shown_object(body: bytes, call: Call) -> bytes | None:
     return body if wanted == "Object" else _partial(call, body)
 
 
-def _partial(call: Call, body: bytes) -> bytes:
+def _partial(call: ResourceRequest, body: bytes) -> bytes:
     return shapes.partial(body, call.form.meta_version, call.served.resource.hidden_annotations)
 
 
-def _table(call: Call, metadata: Object, rows: list[Object]) -> bytes:
+def _table(call: ResourceRequest, metadata: Object, rows: list[Object]) -> bytes:
     printer = call.served.resource.printer
     listed = rows or (None if printer.empty_is_null else [])
     return shapes.table(metadata, shapes.columns(printer), listed, call.form.meta_version)
 
 
 async def plain_object(
-    call: Call, obj: Object, printer: Printer, *, clock: Clock, warnings: tuple[str, ...] = ()
-) -> Answer:
+    call: ResourceRequest, obj: Object, printer: Printer, *, clock: Clock, warnings: tuple[str, ...] = ()
+) -> EncodedResponse:
     """An object that is no entry (a Scale), which is also its own storage form.
 
     Raises:

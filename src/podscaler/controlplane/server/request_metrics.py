@@ -51,7 +51,7 @@ _ENDLESS: Final = frozenset({"WATCH", "CONNECT"})
 _Key = tuple[str, str, str, str, str]
 
 
-class RequestMetrics:
+class APIServerMetrics:
     """See the module.
 
     Args:

@@ -14,7 +14,7 @@ from podscaler.api.field import FieldError
 from podscaler.api.openapi import CreateOnly
 from podscaler.api.resources import Object
 from podscaler.clock import rfc3339
-from podscaler.controlplane.access.policy_rules import EVERYTHING, Rule
+from podscaler.controlplane.access.policy_rules import EVERYTHING, PolicyRule
 from podscaler.controlplane.access.rules import Attributes, Authorizer, aggregated
 from podscaler.controlplane.access.tokens import Authenticator, TokenFault
 from podscaler.controlplane.access.users import MASTERS, User
@@ -123,7 +123,7 @@ def _self_rules(review: Object, asking: Asking) -> Object:
     return {**status, "evaluationError": aggregated(errors)} if errors else status
 
 
-def _resource_rule(rule: Rule) -> Object:
+def _resource_rule(rule: PolicyRule) -> Object:
     return {name: value for name, value in rule.to_object().items() if name != "nonResourceURLs"}
 
 

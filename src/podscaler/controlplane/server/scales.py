@@ -11,22 +11,22 @@ from podscaler.api.resources import Object
 from podscaler.controlplane import managing, refusals, scale_managing
 from podscaler.controlplane.options import UpdateOptions
 from podscaler.controlplane.server import applying, authors, bodies, names, queries, rendering, writes
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.applying import Target
-from podscaler.controlplane.server.bodies import Kind
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.applying import ApplyTarget
+from podscaler.controlplane.server.bodies import BodyKind
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.negotiation import media_type
 from podscaler.controlplane.server.patching import Patching, receive
 
-SCALE = Kind("autoscaling/v1", "Scale", "autoscaling/v1.Scale")
+SCALE = BodyKind("autoscaling/v1", "Scale", "autoscaling/v1.Scale")
 OLD_SCALES = tuple(
-    Kind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
+    BodyKind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
 """Scales of versions that no path has any more: they can be decoded, and are refused for their version."""
-_APPLICABLE = Target(SCALE, scale_managing.KIND, partial(restoring.decoded, message=SCALE.message))
+_APPLICABLE = ApplyTarget(SCALE, scale_managing.KIND, partial(restoring.decoded, message=SCALE.message))
 
 
-async def get(plane: Plane, call: Call) -> Answer:
+async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """The scale of an object.
 
     Raises:
@@ -37,7 +37,7 @@ async def get(plane: Plane, call: Call) -> Answer:
     return await _answer(plane, call, plane.objects.get_scale(call.key, path.namespace, path.name))
 
 
-async def replace(plane: Plane, call: Call) -> Answer:
+async def replace(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Set the scale of an object.
 
     Raises:
@@ -59,7 +59,7 @@ async def replace(plane: Plane, call: Call) -> Answer:
     return await _answer(plane, call, scale)
 
 
-async def patch(plane: Plane, call: Call) -> Answer:
+async def patch(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Patch the scale of an object.
 
     Raises:
@@ -83,7 +83,7 @@ async def patch(plane: Plane, call: Call) -> Answer:
     return await _answer(plane, call, scale)
 
 
-def _check_uid(call: Call, patched: Object, uid: str) -> None:
+def _check_uid(call: ResourceRequest, patched: Object, uid: str) -> None:
     """Refuse (409) a patch for an object that has another uid."""
     named = patched["metadata"].get("uid", uid)
     if named != uid:
@@ -91,7 +91,7 @@ def _check_uid(call: Call, patched: Object, uid: str) -> None:
         raise refusals.subresource_conflict(call.served.resource, "scale", call.path.name, why)
 
 
-async def _apply(plane: Plane, call: Call) -> Answer:
+async def _apply(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     path = call.path
     application = await applying.receive(call, _APPLICABLE, plane.clock.now_ns())
 
@@ -120,5 +120,5 @@ def _check_custom(live: Object, wanted: Object) -> None:
         )
 
 
-async def _answer(plane: Plane, call: Call, scale: Object) -> Answer:
+async def _answer(plane: Plane, call: ResourceRequest, scale: Object) -> EncodedResponse:
     return await rendering.plain_object(call, scale, scaling.PRINTER, clock=plane.clock)

@@ -15,7 +15,7 @@ import msgspec
 from podscaler.api import json_text, protobuf
 from podscaler.api.resources import Column, Object, Printer, Version
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.listing import Page
+from podscaler.controlplane.listing import ListPage
 from podscaler.controlplane.server import protobuf_forms, refusals
 from podscaler.controlplane.server.negotiation import Form
 from podscaler.controlplane.server.routes import Served
@@ -61,7 +61,7 @@ class Shaper:
         return protobuf.envelope(self.raw(served, entry), served.api_version, served.resource.kind)
 
 
-def list_body(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:
+def list_body(served: Served, bodies: Sequence[bytes], page: ListPage) -> bytes:
     """Objects' JSON as a List in the version served; items carry no kind of their own, as upstream's carry none."""
     head = _list_head(f"{served.resource.kind}List", served.api_version, page)
     if served.resource.is_custom:
@@ -70,7 +70,7 @@ def list_body(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:
     return head + b'"items":[' + b",".join(_without_type(body, prefixes) for body in bodies) + b"]}"
 
 
-def _custom_list(served: Served, bodies: Sequence[bytes], page: Page) -> bytes:
+def _custom_list(served: Served, bodies: Sequence[bytes], page: ListPage) -> bytes:
     """Custom objects keep saying what they are, and their list says that nothing follows."""
     kind = f"{served.resource.kind}List"
     metadata = json_text.encode({"continue": "", **list_metadata(page)}).decode()
@@ -101,12 +101,12 @@ def _without_type(body: bytes, prefixes: tuple[bytes, ...]) -> bytes:
     return body
 
 
-def _list_head(kind: str, api_version: str, page: Page) -> bytes:
+def _list_head(kind: str, api_version: str, page: ListPage) -> bytes:
     metadata = json_text.encode(list_metadata(page)).decode()
     return f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},'.encode()
 
 
-def list_metadata(page: Page) -> Object:
+def list_metadata(page: ListPage) -> Object:
     """The ListMeta of a page; computed objects (revision 0) have no resourceVersion."""
     metadata: Object = {"resourceVersion": str(page.revision)} if page.revision else {}
     if page.continue_token:
@@ -131,7 +131,9 @@ def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
     return {**rest, "annotations": shown} if shown else rest
 
 
-def partial_list(bodies: Sequence[bytes], page: Page, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
+def partial_list(
+    bodies: Sequence[bytes], page: ListPage, meta_version: str, hidden: frozenset[str] = frozenset()
+) -> bytes:
     """Objects' JSON reduced to a list of metadata."""
     head = _list_head("PartialObjectMetadataList", f"meta.k8s.io/{meta_version}", page)
     if not bodies:

@@ -22,8 +22,8 @@ from podscaler.controlplane.registry import Object
 from podscaler.controlplane.server import port_relay
 from podscaler.controlplane.server.open_sessions import Activity
 from podscaler.controlplane.spdy.frames import PROTOCOL_ERROR
-from podscaler.controlplane.spdy.session import Session, Stream
-from podscaler.controlplane.spdy.violations import Violation
+from podscaler.controlplane.spdy.session import SPDYSession, SPDYStream
+from podscaler.controlplane.spdy.violations import SPDYProtocolError
 
 PROTOCOL: Final = "SPDY/3.1+portforward.k8s.io"
 PAIR_WITHIN_S: Final = 30.0
@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 class _Single:
     """A stream whose partner has not come yet."""
 
-    stream: Stream
+    stream: SPDYStream
     giving_up: "asyncio.Task[None]"
 
 
-class Tunnel:
+class PortForwardTunnel:
     """All connections of one client.
 
     Args:
@@ -60,7 +60,7 @@ class Tunnel:
         self._pod = pod
         self._clock = clock
         self._activity = activity
-        self._session = Session(self._send, self._begin)
+        self._session = SPDYSession(self._send, self._begin)
         self._waiting: dict[str, _Single] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -71,7 +71,7 @@ class Tunnel:
                 self._activity.note()
                 if message.type is WSMsgType.BINARY:
                     await self._session.feed(message.data)
-        except Violation as violation:
+        except SPDYProtocolError as violation:
             _log.info("a port-forward was closed: %s", violation)
         except ConnectionError:
             return  # the client has gone
@@ -86,7 +86,7 @@ class Tunnel:
         await self._socket.send_bytes(data)
         self._activity.note()
 
-    def _begin(self, stream: Stream) -> None:
+    def _begin(self, stream: SPDYStream) -> None:
         """A stream is there: begin, once its partner is."""
         kind, port = stream.headers.get("streamtype"), _find_port(stream.headers.get("port", ""))
         if kind not in ("data", "error") or port is None:
@@ -116,7 +116,7 @@ class Tunnel:
         if error is not None and not isinstance(error, ConnectionError):
             _log.error("a forwarded connection failed", exc_info=error)
 
-    async def _give_up(self, number: str, stream: Stream) -> None:
+    async def _give_up(self, number: str, stream: SPDYStream) -> None:
         """End a stream whose partner does not come."""
         await self._clock.sleep(PAIR_WITHIN_S)
         del self._waiting[number]
@@ -124,7 +124,7 @@ class Tunnel:
             await stream.write(f"(conn=0, request={number}) timed out waiting for streams".encode())
         await stream.end()
 
-    async def _forward(self, data: Stream, error: Stream, port: int) -> None:
+    async def _forward(self, data: SPDYStream, error: SPDYStream, port: int) -> None:
         async def relay() -> None:
             fault = await port_relay.relay(self._connections, self._pod, port, data.received(), data.write)
             if fault:

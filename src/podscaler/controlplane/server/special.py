@@ -13,18 +13,18 @@ from podscaler.controlplane import evictions
 from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.options import Preconditions, UpdateOptions
 from podscaler.controlplane.server import answers, authors, bodies, names, queries, refusals, rendering, writes
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.bodies import Kind
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.bodies import BodyKind
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 
-BINDING = Kind("v1", "Binding", "core/v1.Binding")
-EVICTION = Kind("policy/v1", "Eviction", "policy/v1.Eviction")
+BINDING = BodyKind("v1", "Binding", "core/v1.Binding")
+EVICTION = BodyKind("policy/v1", "Eviction", "policy/v1.Eviction")
 OLD_EVICTION = replace(EVICTION, api_version="policy/v1beta1")
 """What older clients send to the same path, which is taken as well."""
 CREATED: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-async def bind(plane: Plane, call: Call) -> Answer:
+async def bind(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Bind a pod (of the path, or of the body's name) to the node that the body names.
 
     Raises:
@@ -84,7 +84,7 @@ def _tell_scheduled(pod: Object, now: str) -> None:
     status["conditions"] = [*others, told]
 
 
-async def evict(plane: Plane, call: Call) -> Answer:
+async def evict(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Delete the pod of the path, unless a PodDisruptionBudget forbids it.
 
     Raises:
@@ -109,7 +109,7 @@ async def evict(plane: Plane, call: Call) -> Answer:
     return await answers.of(CREATED, call.form, status=201)
 
 
-async def finalize(plane: Plane, call: Call) -> Answer:
+async def finalize(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Replace the finalizers in a namespace's spec.
 
     Raises:

@@ -18,7 +18,7 @@ from podscaler.api import json_text
 from podscaler.api.resources import Object
 from podscaler.controlplane.options import ListOptions
 from podscaler.controlplane.server import protobuf_forms, queries, refusals, rendering, shapes, zero_objects
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.growing import GrowingResponse
 from podscaler.controlplane.watching import Batch, Ended, Notice, Subscription
 from podscaler.errors import StatusError
@@ -39,7 +39,7 @@ class Streams:
         self._random = random or Random()
         self._is_stopping = False
 
-    async def watch(self, plane: Plane, call: Call) -> web.StreamResponse:
+    async def watch(self, plane: Plane, call: ResourceRequest) -> web.StreamResponse:
         """Stream the changes that the call asks for; returns when the stream has ended.
 
         Raises:
@@ -102,7 +102,7 @@ class Streams:
             await asyncio.wait(waiting, timeout=STOP_TIMEOUT_S)
 
 
-def _selected(call: Call) -> ListOptions:
+def _selected(call: ResourceRequest) -> ListOptions:
     """What is watched; the old path form for one object selects it by name."""
     options = queries.list_options(call.query)
     if not call.path.name:
@@ -112,7 +112,7 @@ def _selected(call: Call) -> ListOptions:
     return replace(options, field_selector=",".join(texts))
 
 
-def _subscribe(plane: Plane, call: Call, options: ListOptions) -> Subscription | StatusError:
+def _subscribe(plane: Plane, call: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
     """The watch, or the refusal that is told as an event."""
     try:
         return plane.objects.watch(call.key, call.path.namespace, options=options)
@@ -200,7 +200,7 @@ class _Bookmarks:
 class _Frames:
     """How notices of one watch look: version, shape, Table columns in the first frame only."""
 
-    def __init__(self, plane: Plane, call: Call, options: ListOptions, *, bookmarks: bool) -> None:
+    def __init__(self, plane: Plane, call: ResourceRequest, options: ListOptions, *, bookmarks: bool) -> None:
         self._plane = plane
         self._call = call
         self._sends_bookmarks = bookmarks

@@ -12,14 +12,14 @@ from podscaler.api import field
 from podscaler.api.field import FieldError
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS, rfc3339
-from podscaler.controlplane.access.account_tokens import AccountTokens, Terms
+from podscaler.controlplane.access.account_tokens import AccountTokens, TokenTerms
 from podscaler.controlplane.server import answers, bodies, names, queries, refusals
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.bodies import Kind
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.bodies import BodyKind
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.errors import StatusError
 
-TOKEN_REQUEST = Kind("authentication.k8s.io/v1", "TokenRequest", "authentication/v1.TokenRequest")
+TOKEN_REQUEST = BodyKind("authentication.k8s.io/v1", "TokenRequest", "authentication/v1.TokenRequest")
 _GROUP = "authentication.k8s.io"
 _LIFE_S = 3600
 _LIFE_MIN_S = 600
@@ -37,7 +37,7 @@ class _Reference:
     uid: str
 
 
-async def create(plane: Plane, call: Call) -> Answer:
+async def create(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Make a token.
 
     Raises:
@@ -70,7 +70,7 @@ def _answer(plane: Plane, tokens: AccountTokens, asked: Object, account: Object)
     _check_spec(spec)
     metadata = account["metadata"]
     bound = _bound(plane, spec["boundObjectRef"], metadata["namespace"], metadata["name"])
-    token = tokens.issue(account, Terms(spec["audiences"], life_s, bound))
+    token = tokens.issue(account, TokenTerms(spec["audiences"], life_s, bound))
     own = {"name": metadata["name"], "namespace": metadata["namespace"], "creationTimestamp": rfc3339(now_ns)}
     status = {"token": token, "expirationTimestamp": rfc3339(now_ns + life_s * NANOSECONDS)}
     return {**asked, "metadata": asked["metadata"] | own, "spec": spec, "status": status}

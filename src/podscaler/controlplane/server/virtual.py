@@ -9,15 +9,15 @@ from podscaler.api.resources import Object
 from podscaler.controlplane import entries, selecting
 from podscaler.controlplane import refusals as object_refusals
 from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.listing import Page
+from podscaler.controlplane.listing import ListPage
 from podscaler.controlplane.registry import VirtualObjects
 from podscaler.controlplane.server import queries, rendering
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.errors import StatusError
 
 
-async def get(plane: Plane, call: Call) -> Answer:
+async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """One object.
 
     Raises:
@@ -30,7 +30,7 @@ async def get(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, _entry(call, found))
 
 
-async def list_all(plane: Plane, call: Call) -> Answer:
+async def list_all(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """The objects of a namespace, or of all, that the selectors select.
 
     Raises:
@@ -40,10 +40,10 @@ async def list_all(plane: Plane, call: Call) -> Answer:
     selection = selecting.selection(call.served.resource, call.path.namespace, options)
     found = [_entry(call, obj) for obj in _provider(plane, call).list(call.path.namespace)]
     selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
-    return await rendering.page(plane, call, Page(selected, 0))
+    return await rendering.page(plane, call, ListPage(selected, 0))
 
 
-def _provider(plane: Plane, call: Call) -> VirtualObjects:
+def _provider(plane: Plane, call: ResourceRequest) -> VirtualObjects:
     provider = plane.virtual.get(call.key)
     if provider is None:
         text = "the server is currently unable to handle the request"
@@ -51,6 +51,6 @@ def _provider(plane: Plane, call: Call) -> VirtualObjects:
     return provider
 
 
-def _entry(call: Call, obj: Object) -> Entry:
+def _entry(call: ResourceRequest, obj: Object) -> Entry:
     typed = {"kind": call.served.resource.kind, "apiVersion": call.served.api_version}
     return entries.from_object(call.key, {**typed, **obj, **typed, "metadata": dict(obj["metadata"])}, 0)

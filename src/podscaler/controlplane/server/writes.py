@@ -10,14 +10,14 @@ from podscaler.controlplane.access import acting
 from podscaler.controlplane.access.rules import Attributes
 from podscaler.controlplane.options import Preconditions, UpdateOptions
 from podscaler.controlplane.server import authors, bodies, names, owners, queries, refusals, rendering
-from podscaler.controlplane.server.answers import Answer
-from podscaler.controlplane.server.bodies import Received
-from podscaler.controlplane.server.calls import Call, Plane
+from podscaler.controlplane.server.answers import EncodedResponse
+from podscaler.controlplane.server.bodies import DecodedBody
+from podscaler.controlplane.server.calls import Plane, ResourceRequest
 from podscaler.controlplane.server.queries import WriteOptions
 from podscaler.controlplane.writing import Replacement
 
 
-async def create(plane: Plane, call: Call) -> Answer:
+async def create(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Create an object.
 
     Raises:
@@ -34,7 +34,7 @@ async def create(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, entry, status=201)
 
 
-async def replace(plane: Plane, call: Call) -> Answer:
+async def replace(plane: Plane, call: ResourceRequest) -> EncodedResponse:
     """Replace an object, or (by the path) its status.
 
     Raises:
@@ -58,7 +58,7 @@ async def replace(plane: Plane, call: Call) -> Answer:
     return await rendering.one(plane, call, entry)
 
 
-def _creates(plane: Plane, call: Call) -> bool:
+def _creates(plane: Plane, call: ResourceRequest) -> bool:
     """Whether this PUT makes a new object: of some kinds, where there is none of that name."""
     path = call.path
     if path.subresource or not call.served.resource.strategy.allows_create_on_update:
@@ -66,7 +66,7 @@ def _creates(plane: Plane, call: Call) -> bool:
     return plane.objects.find(call.key, path.namespace, path.name) is None
 
 
-async def _create_at(plane: Plane, call: Call, wanted: Object, options: WriteOptions) -> Answer:
+async def _create_at(plane: Plane, call: ResourceRequest, wanted: Object, options: WriteOptions) -> EncodedResponse:
     """Create the object for who may create, too. Raises as `create`."""
     path = call.path
     if plane.authorizer is not None:
@@ -78,7 +78,7 @@ async def _create_at(plane: Plane, call: Call, wanted: Object, options: WriteOpt
     return await rendering.one(plane, call, entry, status=201)
 
 
-async def receive(plane: Plane, call: Call, options: WriteOptions) -> Received:
+async def receive(plane: Plane, call: ResourceRequest, options: WriteOptions) -> DecodedBody:
     """The request's body as an object of the path's kind and version.
 
     Raises:

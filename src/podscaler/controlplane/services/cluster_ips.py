@@ -21,9 +21,9 @@ from podscaler.api.resources import Object
 from podscaler.clock import Clock
 from podscaler.controlplane import refusals
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.granting import Grant
-from podscaler.controlplane.log import Event
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.granting import Allocation
+from podscaler.controlplane.log import StoreEvent
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services.node_ports import NodePorts, Taking
 from podscaler.controlplane.workloads import selection
 from podscaler.controlplane.workloads.loop import Watched
@@ -74,7 +74,7 @@ class ClusterIPs:
             self._hold(service)
         return {*map(selection.key_of, services), *self._held}
 
-    def give(self, new: Object, old: Object | None, *, is_dry: bool) -> Grant:
+    def give(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
         """The address and the node ports that a Service lacks: a `granting.Give`."""
         name, spec = new["metadata"].get("name", ""), new["spec"]
         faults = service_validation.early_faults(new, old, is_dry=is_dry)
@@ -90,9 +90,9 @@ class ClusterIPs:
             raise error if isinstance(error, StatusError) else refusals.internal_error(str(error)) from error
         keep = partial(self._keep, key, {**spec, **given}, address)
         take_back = partial(self._addresses.release, address)
-        return Grant(given, keep=keep, take_back=take_back, undo=partial(self._restore, key))
+        return Allocation(given, keep=keep, take_back=take_back, undo=partial(self._restore, key))
 
-    def notice(self, events: Iterable[Event]) -> None:
+    def notice(self, events: Iterable[StoreEvent]) -> None:
         """What a deleted Service had is free at once: to be called with the events of every commit."""
         for event in events:
             gone = event.previous
@@ -121,7 +121,7 @@ class ClusterIPs:
         if service is not None and isinstance(error, PodscalerError) and not isinstance(error, StatusError):
             self._events.event(service, "Warning", "AddressesExhausted", str(error))
 
-    def _of_service(self, change: Change) -> Iterable[Key]:
+    def _of_service(self, change: ObjectEvent) -> Iterable[Key]:
         return [selection.key_of(change.object)]
 
     def _hold(self, service: Object) -> None:

@@ -28,7 +28,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _log = logging.getLogger(__name__)
 
 
-class Accounts(Protocol):
+class ConnectionCounter(Protocol):
     """Who counts connections, and may refuse one more."""
 
     def admit(self, side: "ClientSide") -> bool:
@@ -121,7 +121,7 @@ class ClientSide(_Side):
         accounts: who is told that it came and went.
     """
 
-    def __init__(self, balancer: Balancer, accounts: Accounts) -> None:
+    def __init__(self, balancer: Balancer, accounts: ConnectionCounter) -> None:
         super().__init__()
         self._balancer = balancer
         self._accounts = accounts

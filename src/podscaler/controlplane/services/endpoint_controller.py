@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services import endpoint_object, selected_pods
 from podscaler.controlplane.services.endpoint_object import KnownAddresses
 from podscaler.controlplane.services.selected_pods import SelectedPods
@@ -98,5 +98,5 @@ def _trigger_times(service: Object, candidates: Iterable[Object]) -> dict[str, s
     return times
 
 
-def _deleted(change: Change) -> Iterable[Key]:
+def _deleted(change: ObjectEvent) -> Iterable[Key]:
     return [selection.key_of(change.object)] if change.type == "DELETED" else []

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services import selected_pods, slices, stored_slices
 from podscaler.controlplane.services.endpoints import KnownEndpoints
 from podscaler.controlplane.services.selected_pods import SelectedPods
@@ -71,5 +71,5 @@ class EndpointSlices:
             self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
 
 
-def _service_of(change: Change) -> Iterable[Key]:
+def _service_of(change: ObjectEvent) -> Iterable[Key]:
     return stored_slices.service_of(change.object, manager=slices.MANAGER)

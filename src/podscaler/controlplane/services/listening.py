@@ -44,7 +44,7 @@ def raise_connection_limit() -> int:
     return max((files - RESERVED_FILES) // 2, 16)
 
 
-class Connections:
+class ProxiedConnections:
     """All proxied connections of this process.
 
     Args:
@@ -81,7 +81,7 @@ class Connections:
 
 
 @dataclass(slots=True)
-class Listener:
+class PortListener:
     """One port that is listened on.
 
     Attributes:
@@ -99,7 +99,7 @@ class Listener:
         self.server.close()
 
 
-async def listen(address: Address, connections: Connections, clock: Clock) -> Listener:
+async def listen(address: Address, connections: ProxiedConnections, clock: Clock) -> PortListener:
     """Listen on `address`, or on its high port where it has a low one that this user may not bind.
 
     Raises OSError where neither is possible.
@@ -112,11 +112,11 @@ async def listen(address: Address, connections: Connections, clock: Clock) -> Li
         if port not in LOW_PORTS:
             raise
         port, server = await _serve_high(balancer, connections, host, port)
-    return Listener(balancer, port, server)
+    return PortListener(balancer, port, server)
 
 
 async def _serve_high(
-    balancer: Balancer, connections: Connections, host: str, low_port: int
+    balancer: Balancer, connections: ProxiedConnections, host: str, low_port: int
 ) -> tuple[int, asyncio.Server]:
     """The first free one of the high ports that stand for a low one."""
     *tried, last = (low_port + offset for offset in LOW_PORT_OFFSETS)
@@ -129,6 +129,6 @@ async def _serve_high(
     return last, await _serve(balancer, connections, host, last)
 
 
-async def _serve(balancer: Balancer, connections: Connections, host: str, port: int) -> asyncio.Server:
+async def _serve(balancer: Balancer, connections: ProxiedConnections, host: str, port: int) -> asyncio.Server:
     loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: ClientSide(balancer, connections), host, port, backlog=BACKLOG)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services import endpoint_object, mirrored_slices, stored_slices
 from podscaler.controlplane.services.mirrored_slices import MANAGER
 from podscaler.controlplane.services.slices import MANAGED_BY, Writes
@@ -67,9 +67,9 @@ def _is_mirrored(endpoints: Object) -> bool:
     return selection.labels_of(endpoints).get(_SKIP) != "true" and not endpoint_object.is_election_lock(endpoints)
 
 
-def _own_key(change: Change) -> Iterable[Key]:
+def _own_key(change: ObjectEvent) -> Iterable[Key]:
     return [selection.key_of(change.object)]
 
 
-def _service_of(change: Change) -> Iterable[Key]:
+def _service_of(change: ObjectEvent) -> Iterable[Key]:
     return stored_slices.service_of(change.object, manager=MANAGER)

@@ -17,10 +17,10 @@ from podscaler.api import port_map
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.services import slices
 from podscaler.controlplane.services.balancer import Address, Backends
-from podscaler.controlplane.services.listening import Connections, Listener, listen
+from podscaler.controlplane.services.listening import PortListener, ProxiedConnections, listen
 from podscaler.controlplane.workloads import pods, selection
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
@@ -53,8 +53,8 @@ class ServiceProxy:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._connections = Connections(limit)
-        self._listeners: dict[Key, dict[Address, Listener]] = {}
+        self._connections = ProxiedConnections(limit)
+        self._listeners: dict[Key, dict[Address, PortListener]] = {}
         self._draining: dict[Key, str] = {}
         self._told: dict[Key, str] = {}
         self._sizes: dict[Key, int] = {}
@@ -128,14 +128,14 @@ class ServiceProxy:
         endpoints = self._sizes.get(key, 0)
         return min(endpoints * SETTLE_S_PER_ENDPOINT, LONGEST_SETTLE_S) if endpoints >= SETTLE_FROM_ENDPOINTS else 0.0
 
-    def _of_service(self, change: Change) -> Iterable[Key]:
+    def _of_service(self, change: ObjectEvent) -> Iterable[Key]:
         return [selection.key_of(change.object)]
 
-    def _of_slice(self, change: Change) -> Iterable[Key]:
+    def _of_slice(self, change: ObjectEvent) -> Iterable[Key]:
         service = selection.labels_of(change.object).get(slices.SERVICE_NAME)
         return [(selection.key_of(change.object)[0], service)] if service else []
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
         """A pod that is being deleted concerns all Services of its namespace that are listened for, once."""
         key, uid = selection.key_of(change.object), change.object["metadata"]["uid"]
         if change.type == "DELETED":
@@ -147,7 +147,7 @@ class ServiceProxy:
         self._draining[key] = uid
         return [service for service in self._listeners if service[0] == key[0]]
 
-    async def _open(self, listeners: dict[Address, Listener], wanted: Iterable[Address]) -> CannotListen | None:
+    async def _open(self, listeners: dict[Address, PortListener], wanted: Iterable[Address]) -> CannotListen | None:
         """Listen where nobody does yet: high ports first, as low ones that have to move go where there is room."""
         failure = None
         for address in sorted(wanted, key=itemgetter(1), reverse=True):
@@ -180,7 +180,7 @@ class ServiceProxy:
         known = self._read.get(key, {})
         self._read[key] = {name: one for name, one in known.items() if name[0] in names}
 
-    async def _note_port_map(self, service: Object, listeners: Mapping[Address, Listener]) -> None:
+    async def _note_port_map(self, service: Object, listeners: Mapping[Address, PortListener]) -> None:
         """Say on the Service, and in an event, which ports have another number."""
         moved = {port: one.port for (_, port), one in listeners.items() if one.port != port}
         if moved == port_map.of(service):
@@ -245,7 +245,7 @@ def _pods(one: Object) -> Iterable[Key]:
         yield target.get("namespace", ""), target.get("name", "")
 
 
-def _make_room(listeners: dict[Address, Listener], wanted: Container[Address]) -> None:
+def _make_room(listeners: dict[Address, PortListener], wanted: Container[Address]) -> None:
     """Close what had to move to a port that the Service itself has now; it will move elsewhere."""
     for (host, port), listener in list(listeners.items()):
         if listener.port != port and (host, listener.port) in wanted:

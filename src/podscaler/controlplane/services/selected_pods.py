@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from podscaler.api import selectors
 from podscaler.api.resources import Object
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.workloads import selection
 from podscaler.controlplane.workloads.selection import Key
 
@@ -36,7 +36,7 @@ class SelectedPods:
             self._note(service)
         return list(self._selecting.keys())
 
-    def of_service(self, change: Change) -> Iterable[Key]:
+    def of_service(self, change: ObjectEvent) -> Iterable[Key]:
         """The Service itself."""
         if change.type == "DELETED":
             self._selecting.drop(change.object)
@@ -44,7 +44,7 @@ class SelectedPods:
             self._note(change.object)
         return [selection.key_of(change.object)]
 
-    def of_pod(self, change: Change) -> Iterable[Key]:
+    def of_pod(self, change: ObjectEvent) -> Iterable[Key]:
         """The Services that select the pod now, and those that did."""
         pod = selection.key_of(change.object)
         now = [] if change.type == "DELETED" else self._selecting.matching(change.object)

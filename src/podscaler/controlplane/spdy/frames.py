@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from podscaler.controlplane.spdy.violations import Violation
+from podscaler.controlplane.spdy.violations import SPDYProtocolError
 
 VERSION: Final = 3
 FLAG_FIN: Final = 1
@@ -61,7 +61,7 @@ class SynReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Headers:
+class HeadersFrame:
     """More headers of a stream."""
 
     stream_id: int
@@ -92,16 +92,16 @@ class GoAway:
     status: int = 0
 
 
-_WITH_HEADERS: Final[Mapping[int, tuple[type[SynStream | SynReply | Headers], int]]] = {
+_WITH_HEADERS: Final[Mapping[int, tuple[type[SynStream | SynReply | HeadersFrame], int]]] = {
     SYN_STREAM: (SynStream, 10),
     SYN_REPLY: (SynReply, 4),
-    HEADERS: (Headers, 4),
+    HEADERS: (HeadersFrame, 4),
 }
 """What these become, and where their header block begins."""
 
 _WITH_NUMBER: Final = frozenset({*_WITH_HEADERS, RST_STREAM, PING, GOAWAY})
 
-Frame = Data | SynStream | SynReply | Headers | Reset | Ping | GoAway
+Frame = Data | SynStream | SynReply | HeadersFrame | Reset | Ping | GoAway
 
 
 def encode(frame: Frame) -> bytes:
@@ -113,7 +113,7 @@ def encode(frame: Frame) -> bytes:
             return _control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
         case SynReply(stream_id, block, is_last):
             return _control(SYN_REPLY, struct.pack(">I", stream_id) + block, is_last=is_last)
-        case Headers(stream_id, block, is_last):
+        case HeadersFrame(stream_id, block, is_last):
             return _control(HEADERS, struct.pack(">I", stream_id) + block, is_last=is_last)
         case Reset(stream_id, status):
             return _control(RST_STREAM, struct.pack(">II", stream_id, status))
@@ -151,7 +151,7 @@ class FrameReader:
             first, second = struct.unpack_from(">II", self._rest, offset)
             end = offset + HEAD_BYTES + (second & 0xFF_FFFF)
             if end - offset > FRAME_MAX_BYTES:
-                raise Violation(f"a frame is longer than {FRAME_MAX_BYTES} bytes")
+                raise SPDYProtocolError(f"a frame is longer than {FRAME_MAX_BYTES} bytes")
             if end > len(self._rest):
                 break
             frame = _frame(first, second >> 24, bytes(self._rest[offset + HEAD_BYTES : end]))
@@ -167,11 +167,11 @@ def _frame(first: int, flags: int, content: bytes) -> Frame | None:
     if not first & _CONTROL:
         return Data(first, content, is_last)
     if (first & _ID_MASK) >> 16 != VERSION:
-        raise Violation(f"a frame of version {(first & _ID_MASK) >> 16}")
+        raise SPDYProtocolError(f"a frame of version {(first & _ID_MASK) >> 16}")
     try:
         return _control_frame(first & 0xFFFF, content, is_last)
     except struct.error:
-        raise Violation(f"a frame of type {first & 0xFFFF} is too short") from None
+        raise SPDYProtocolError(f"a frame of type {first & 0xFFFF} is too short") from None
 
 
 def _control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from podscaler.controlplane.spdy.dictionary import DICTIONARY
-from podscaler.controlplane.spdy.violations import Violation
+from podscaler.controlplane.spdy.violations import SPDYProtocolError
 
 BLOCK_MAX_BYTES: Final = 64 * 1024
 """Of a block when it is no longer compressed: a few short headers are what anybody sends."""
@@ -32,13 +32,13 @@ class HeaderReader:
         try:
             plain = self._unpacker.decompress(block, BLOCK_MAX_BYTES)
         except zlib.error as error:
-            raise Violation(f"a header block cannot be decompressed: {error}") from None
+            raise SPDYProtocolError(f"a header block cannot be decompressed: {error}") from None
         if self._unpacker.unconsumed_tail:
-            raise Violation(f"a header block is longer than {BLOCK_MAX_BYTES} bytes")
+            raise SPDYProtocolError(f"a header block is longer than {BLOCK_MAX_BYTES} bytes")
         try:
             return _pairs(plain)
         except (struct.error, UnicodeDecodeError, ValueError) as error:
-            raise Violation(f"a header block cannot be read: {error}") from None
+            raise SPDYProtocolError(f"a header block cannot be read: {error}") from None
 
 
 class HeaderWriter:

@@ -21,7 +21,7 @@ from podscaler.controlplane.spdy.frames import (
     Frame,
     FrameReader,
     GoAway,
-    Headers,
+    HeadersFrame,
     Ping,
     Reset,
     SynReply,
@@ -42,10 +42,10 @@ class StreamReset(ConnectionError):
     """The client has given the stream up."""
 
 
-class Stream:
-    """One stream; made by `Session`."""
+class SPDYStream:
+    """One stream; made by `SPDYSession`."""
 
-    def __init__(self, stream_id: int, headers: Mapping[str, str], session: "Session") -> None:
+    def __init__(self, stream_id: int, headers: Mapping[str, str], session: "SPDYSession") -> None:
         self.stream_id = stream_id
         self.headers = headers
         self._session = session
@@ -122,7 +122,7 @@ class Stream:
             self._session.forget(self.stream_id)
 
 
-class Session:
+class SPDYSession:
     """See the module.
 
     Args:
@@ -130,13 +130,13 @@ class Session:
         on_stream: called with each new stream, before its first data.
     """
 
-    def __init__(self, send: Send, on_stream: Callable[[Stream], None]) -> None:
+    def __init__(self, send: Send, on_stream: Callable[[SPDYStream], None]) -> None:
         self._send_bytes = send
         self._on_stream = on_stream
         self._reader = FrameReader()
         self._headers = HeaderReader()
         self._replies = HeaderWriter()
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, SPDYStream] = {}
         self._last_id = 0
 
     async def feed(self, data: bytes) -> None:
@@ -173,7 +173,7 @@ class Session:
                 stream = self._streams.get(stream_id)
                 if stream is not None:
                     stream.note_reset()
-            case Headers(block=block) | SynReply(block=block):
+            case HeadersFrame(block=block) | SynReply(block=block):
                 self._headers.read(block)  # what comes later is compressed with it
             case Ping():
                 await self.send(frame)
@@ -189,7 +189,7 @@ class Session:
         if len(self._streams) >= STREAMS_MAX:
             await self.send(Reset(frame.stream_id, frames.REFUSED_STREAM))
             return
-        stream = Stream(frame.stream_id, headers, self)
+        stream = SPDYStream(frame.stream_id, headers, self)
         self._streams[frame.stream_id] = stream
         # Replies are compressed with each other: nothing may come between making one and sending it.
         await self.send(SynReply(frame.stream_id, self._replies.write({})))

@@ -1,6 +1,6 @@
 """The facts about pods that usage needs, kept up to date by a watch so that a sampling round decodes nothing.
 
-The sampler owns one `PodFacts` and asks it every round; metrics that ConfigMaps state ask it for the pods that they
+The sampler owns one `RunningPods` and asks it every round; metrics that ConfigMaps state ask it for the pods that they
 describe. Only running pods are kept.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.usage import simulated
 from podscaler.errors import StatusError
 
@@ -78,7 +78,7 @@ def _controller(metadata: Mapping[str, Any]) -> tuple[str, str, str] | None:
     return None
 
 
-class PodFacts:
+class RunningPods:
     """The running pods by namespace and name.
 
     Args:
@@ -108,7 +108,7 @@ class PodFacts:
                 if error.code != 410:
                     raise
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: ObjectEvent) -> None:
         metadata = change.object["metadata"]
         pods = self._facts.setdefault(metadata["namespace"], {})
         fact = None if change.type == "DELETED" else pod_fact(change.object)

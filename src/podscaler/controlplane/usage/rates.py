@@ -68,7 +68,7 @@ class _Last:
     at_s: float
 
 
-class Rates(Generic[K]):
+class UsageRates(Generic[K]):
     """Remembers the last reading of each container; containers that are gone are forgotten."""
 
     def __init__(self) -> None:

@@ -20,9 +20,9 @@ from podscaler.clock import NANOSECONDS, Clock, rfc3339
 from podscaler.controlplane.registry import Object, Registry
 from podscaler.controlplane.usage import simulated
 from podscaler.controlplane.usage.commands import CommandUsage
-from podscaler.controlplane.usage.pods import Key, PodFact, PodFacts
+from podscaler.controlplane.usage.pods import Key, PodFact, RunningPods
 from podscaler.controlplane.usage.processes import TreeReading, machine_usage, read_trees
-from podscaler.controlplane.usage.rates import Moment, Rate, Rates, Started
+from podscaler.controlplane.usage.rates import Moment, Rate, Started, UsageRates
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ STEP_MAX_NS = 2 * NANOSECONDS
 """A clock that is set back by less is followed."""
 
 
-class ContainerProcess(Protocol):
+class SampledContainer(Protocol):
     """A container that has a process, as the node tells of it."""
 
     @property
@@ -92,7 +92,7 @@ class Sampler:
     def __init__(
         self,
         registry: Registry,
-        processes: Callable[[], Iterable[ContainerProcess]],
+        processes: Callable[[], Iterable[SampledContainer]],
         *,
         clock: Clock,
         node_name: Callable[[], str],
@@ -106,10 +106,10 @@ class Sampler:
         self._node_name = node_name
         self._resolution_s = resolution_s
         self._sampled: Moment | None = None
-        self._facts = PodFacts(registry)
+        self._facts = RunningPods(registry)
         self._commands = CommandUsage()
-        self._rates: Rates[tuple[str, str]] = Rates()
-        self._node_rates: Rates[str] = Rates()
+        self._rates: UsageRates[tuple[str, str]] = UsageRates()
+        self._node_rates: UsageRates[str] = UsageRates()
         self._node_since: Started | None = None
         self._faults_told: set[tuple[str, str]] = set()
 

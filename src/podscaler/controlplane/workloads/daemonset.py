@@ -13,7 +13,7 @@ from dataclasses import replace
 from podscaler.api.resources import Object
 from podscaler.clock import NANOSECONDS, Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import (
     claims,
     controller_revisions,
@@ -25,9 +25,9 @@ from podscaler.controlplane.workloads import (
     refusals,
     selection,
 )
-from podscaler.controlplane.workloads.daemonset_planning import Facts, Plan
+from podscaler.controlplane.workloads.daemonset_planning import DaemonSetFacts, DaemonSetPlan
 from podscaler.controlplane.workloads.keeping import Keeping
-from podscaler.controlplane.workloads.loop import Backoff, Watched
+from podscaler.controlplane.workloads.loop import ExponentialFailureRateLimiter, Watched
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.errors import StatusError
 
@@ -51,7 +51,9 @@ class DaemonSets:
         self._keeping = Keeping(registry, keepers=DAEMON_SETS, kind="DaemonSet", kept=PODS)
         self._nodes: dict[str, Object] = {}
         self._restarts: dict[Key, dict[str, int]] = {}
-        self._backoff: Backoff[Key] = Backoff(FIRST_RESTART_S, LONGEST_RESTART_S)
+        self._backoff: ExponentialFailureRateLimiter[Key] = ExponentialFailureRateLimiter(
+            FIRST_RESTART_S, LONGEST_RESTART_S
+        )
 
     def watches(self) -> Sequence[Watched[Key]]:
         """DaemonSets, the pods that they own or may adopt, and nodes."""
@@ -95,7 +97,7 @@ class DaemonSets:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: each pod that could not be created or deleted has had its event."""
 
-    def _of_node(self, change: Change) -> Iterable[Key]:
+    def _of_node(self, change: ObjectEvent) -> Iterable[Key]:
         """All keys, but only for what decides about pods: nodes write their status every few seconds."""
         name = change.object["metadata"]["name"]
         before = self._nodes.pop(name, None)
@@ -103,7 +105,7 @@ class DaemonSets:
             self._nodes[name] = daemonset_nodes.facets(change.object)
         return [] if before == self._nodes.get(name) else self._keeping.keys()
 
-    async def _observe(self, daemon_set: Object) -> tuple[Facts, Object]:
+    async def _observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
         """What there is after adopting and releasing pods, and the revision to run."""
         selector = selection.object_selector(daemon_set)
         orphans = self._keeping.orphans(daemon_set["metadata"]["namespace"], selector)
@@ -111,7 +113,7 @@ class DaemonSets:
         history = controller_revisions.owned(self._registry, daemon_set)
         revision = await controller_revisions.newest(self._registry, daemon_set, history)
         nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()
-        return Facts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), now_ns), revision
+        return DaemonSetFacts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), now_ns), revision
 
     def _owned(self, daemon_set: Object) -> list[Object]:
         uid = daemon_set["metadata"]["uid"]
@@ -121,7 +123,7 @@ class DaemonSets:
         self._backoff.succeeded(key)
         self._restarts.pop(key, None)
 
-    def _restart_later_s(self, key: Key, plan: Plan) -> float | None:
+    def _restart_later_s(self, key: Key, plan: DaemonSetPlan) -> float | None:
         """Take pods that failed out of the plan until their time has come; in how many seconds that is."""
         now_ns = self._clock.now_ns()
         known = self._restarts.pop(key, {})
@@ -134,7 +136,7 @@ class DaemonSets:
         plan.ended = [pod for pod in plan.ended if pod["metadata"]["uid"] not in waiting]
         return (min(waiting.values()) - now_ns) / NANOSECONDS
 
-    async def _carry_out(self, plan: Plan, daemon_set: Object, revision: Object) -> StatusError | None:
+    async def _carry_out(self, plan: DaemonSetPlan, daemon_set: Object, revision: Object) -> StatusError | None:
         """Returns why not everything could be done, None where it could."""
         for pod in plan.ended:
             self._tell_of_end(daemon_set, pod)
@@ -176,14 +178,14 @@ class DaemonSets:
             text = f"Found succeeded {what}, will try to delete it"
             self._events.event(daemon_set, "Normal", "SucceededDaemonPod", text)
 
-    async def _keep_history_short(self, facts: Facts, revision: Object) -> None:
+    async def _keep_history_short(self, facts: DaemonSetFacts, revision: Object) -> None:
         history = controller_revisions.owned(self._registry, facts.daemon_set)
         used = {selection.labels_of(pod).get(controller_revisions.POD_LABEL) for pod in facts.owned}
         live = {one["metadata"]["name"] for one in history if controller_revisions.hash_of(one) in used}
         live.add(revision["metadata"]["name"])
         await controller_revisions.truncate(self._registry, facts.daemon_set, history, live)
 
-    async def _write_status(self, facts: Facts) -> None:
+    async def _write_status(self, facts: DaemonSetFacts) -> None:
         new = daemonset_status.status(facts)
         stored = self._registry.find(DAEMON_SETS, *selection.key_of(facts.daemon_set))
         if stored is None or new == stored.get("status"):

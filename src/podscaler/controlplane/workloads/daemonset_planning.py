@@ -22,7 +22,7 @@ from podscaler.controlplane.workloads import controller_revisions, daemonset_nod
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DaemonSetFacts:
     """What a plan is made of.
 
     Attributes:
@@ -63,7 +63,7 @@ class Facts:
 
 
 @dataclass(slots=True)
-class Plan:
+class DaemonSetPlan:
     """Nodes to start a pod on, pods to delete, and among those that ended."""
 
     create: list[str] = field(default_factory=list)
@@ -76,9 +76,9 @@ class Plan:
         return not (self.create or self.delete or self.ended)
 
 
-def plan(facts: Facts) -> Plan:
+def plan(facts: DaemonSetFacts) -> DaemonSetPlan:
     """The plan for these facts; the set is not being deleted."""
-    made = Plan()
+    made = DaemonSetPlan()
     present = facts.by_node()
     wanted = facts.wanted()
     for name in wanted:
@@ -90,7 +90,7 @@ def plan(facts: Facts) -> Plan:
     return made
 
 
-def _plan_node(facts: Facts, name: str, here: Sequence[Object], made: Plan) -> None:
+def _plan_node(facts: DaemonSetFacts, name: str, here: Sequence[Object], made: DaemonSetPlan) -> None:
     """Rules 1 and 2."""
     if not here:
         made.create.append(name)
@@ -102,7 +102,7 @@ def _plan_node(facts: Facts, name: str, here: Sequence[Object], made: Plan) -> N
     made.delete += [pod for pod in best_first if not facts.is_new(pod)][1:]
 
 
-def _plan_update(facts: Facts, present: Mapping[str, Sequence[Object]], made: Plan) -> None:
+def _plan_update(facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan) -> None:
     doomed = {pod["metadata"]["uid"] for pod in made.delete}
     left = {name: [pod for pod in here if pod["metadata"]["uid"] not in doomed] for name, here in present.items()}
     strategy = facts.daemon_set["spec"].get("updateStrategy") or {}
@@ -117,7 +117,9 @@ def _plan_update(facts: Facts, present: Mapping[str, Sequence[Object]], made: Pl
         _plan_without_surge(facts, left, made, fenceposts.resolve(share, 0, len(present))[0])
 
 
-def _plan_without_surge(facts: Facts, present: Mapping[str, Sequence[Object]], made: Plan, most: int) -> None:
+def _plan_without_surge(
+    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan, most: int
+) -> None:
     """Rule 3; `most` nodes may be without an available pod."""
     without = sum(not any(map(facts.is_available, here)) for here in present.values())
     for here in present.values():
@@ -131,7 +133,9 @@ def _plan_without_surge(facts: Facts, present: Mapping[str, Sequence[Object]], m
         made.delete.append(old)
 
 
-def _plan_with_surge(facts: Facts, present: Mapping[str, Sequence[Object]], made: Plan, most: int) -> None:
+def _plan_with_surge(
+    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan, most: int
+) -> None:
     """Rule 4; at most `most` nodes may have a new pod beside an available old one."""
     doubled = 0
     waiting: list[str] = []

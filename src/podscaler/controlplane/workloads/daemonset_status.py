@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.workloads import pods
-from podscaler.controlplane.workloads.daemonset_planning import Facts
+from podscaler.controlplane.workloads.daemonset_planning import DaemonSetFacts
 
 
-def status(facts: Facts) -> Object:
+def status(facts: DaemonSetFacts) -> Object:
     """The status to write, without counts of 0 that the API leaves out."""
     wanted, present = facts.wanted(), facts.by_node()
     speaking = [_speaker(facts, present[name]) for name in wanted if name in present]
@@ -33,7 +33,7 @@ def status(facts: Facts) -> Object:
     return new | {name: before[name] for name in ("collisionCount", "conditions") if before.get(name)}
 
 
-def next_available_s(facts: Facts) -> float | None:
+def next_available_s(facts: DaemonSetFacts) -> float | None:
     """In how many seconds the next ready pod becomes available by waiting alone; None where none will."""
     seconds = facts.daemon_set["spec"].get("minReadySeconds", 0)
     instants = (pods.available_at(pod, seconds) for pod in facts.owned if pods.is_active(pod))
@@ -41,6 +41,6 @@ def next_available_s(facts: Facts) -> float | None:
     return (min(due) - facts.now_ns) / 1e9 if due else None
 
 
-def _speaker(facts: Facts, here: Sequence[Object]) -> Object:
+def _speaker(facts: DaemonSetFacts, here: Sequence[Object]) -> Object:
     ready_new = [pod for pod in here if facts.is_new(pod) and facts.is_available(pod)]
     return (ready_new or here)[0]

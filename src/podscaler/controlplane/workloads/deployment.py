@@ -12,7 +12,7 @@ from typing import Any
 from podscaler.api.resources import Object
 from podscaler.clock import Clock
 from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import (
     claims,
     conditions,
@@ -28,7 +28,7 @@ from podscaler.controlplane.workloads import (
 )
 from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Watched
-from podscaler.controlplane.workloads.rollout import Plan
+from podscaler.controlplane.workloads.rollout import DeploymentPlan
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.errors import StatusError
 
@@ -84,7 +84,7 @@ class Deployments:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: a ReplicaSet that cannot be created has had its event and condition."""
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
         owner = ownership.controller_of(change.object)
         ended = change.type == "DELETED" or pods.is_finished(change.object)
         if not ended or owner is None or owner["kind"] != "ReplicaSet":
@@ -106,7 +106,7 @@ class Deployments:
             for pod in self._registry.owned_by(PODS, one["metadata"]["uid"])
         )
 
-    async def _carry_out(self, plan: Plan, deployment: Object) -> float | None:
+    async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
         if plan.create is not None and not await self._create(plan.create, deployment):
             return 0.0
         if plan.create is not None:
@@ -120,7 +120,7 @@ class Deployments:
         await self._write_status(plan.status, deployment)
         return plan.check_again_s
 
-    def _tell(self, plan: Plan, one: Object, deployment: Object) -> None:
+    def _tell(self, plan: DeploymentPlan, one: Object, deployment: Object) -> None:
         for name, message in plan.events:
             if name == one["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
@@ -173,7 +173,7 @@ class Deployments:
             self._registry.delete(REPLICA_SETS, *selection.key_of(one), uid=uid, propagation="Background")
         )
 
-    async def _write_revision(self, plan: Plan, deployment: Object) -> None:
+    async def _write_revision(self, plan: DeploymentPlan, deployment: Object) -> None:
         """Annotate the Deployment, through its status as upstream does: that is no new generation."""
         notes = deployment["metadata"].get("annotations") or {}
         if not plan.revision or notes.get(revisions.REVISION) == plan.revision:

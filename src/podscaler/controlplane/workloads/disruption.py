@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.resources import Object
 from podscaler.api.selectors import SelectorError
 from podscaler.clock import Clock
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import disruption_budgets, ownership, selection
-from podscaler.controlplane.workloads.disruption_budgets import Facts
+from podscaler.controlplane.workloads.disruption_budgets import BudgetFacts
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.errors import StatusError
@@ -63,7 +63,7 @@ class DisruptionBudgets:
         in_namespace = self._registry.list(PODS, key[0])
         selected = [pod for pod in in_namespace if selector.matches(selection.labels_of(pod))]
         self._sizes[key] = len(in_namespace)
-        facts = Facts(budget, selected, self._wanted(selected), self._clock.now_ns())
+        facts = BudgetFacts(budget, selected, self._wanted(selected), self._clock.now_ns())
         new = disruption_budgets.status(facts)
         if new != budget.get("status"):
             await self._write(budget, new)
@@ -72,7 +72,7 @@ class DisruptionBudgets:
     def report(self, key: Key, error: Exception) -> None:
         """Nothing more: a budget whose status is old allows no eviction."""
 
-    def _of_budget(self, change: Change) -> Iterable[Key]:
+    def _of_budget(self, change: ObjectEvent) -> Iterable[Key]:
         if change.type == "DELETED":
             self._selecting.drop(change.object)
         else:
@@ -85,7 +85,7 @@ class DisruptionBudgets:
         except SelectorError:
             self._selecting.drop(budget)
 
-    def _of_pod(self, change: Change) -> Iterable[Key]:
+    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
         return self._selecting.matching(change.object)
 
     def _settle_s(self, key: Key) -> float:

@@ -22,7 +22,7 @@ EVICTION_S = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class BudgetFacts:
     """What a status is made of.
 
     Attributes:
@@ -38,7 +38,7 @@ class Facts:
     now_ns: int
 
 
-def status(facts: Facts) -> Object:
+def status(facts: BudgetFacts) -> Object:
     """The status to write."""
     generation = facts.budget["metadata"].get("generation", 0)
     disrupted = _disrupted(facts)
@@ -70,7 +70,7 @@ def condition(allowed: int, generation: int, now_ns: int) -> Object:
     }
 
 
-def next_expiry_s(facts: Facts) -> float | None:
+def next_expiry_s(facts: BudgetFacts) -> float | None:
     """In how many seconds an eviction on its way stops counting; None where there is none."""
     due = [_expires_at(at) for at in _disrupted(facts).values()]
     return (min(due) - facts.now_ns) / NANOSECONDS if due else None
@@ -84,7 +84,7 @@ def _is_healthy(pod: Object) -> bool:
     return pods.is_active(pod) and pods.is_ready(pod)
 
 
-def _disrupted(facts: Facts) -> dict[str, str]:
+def _disrupted(facts: BudgetFacts) -> dict[str, str]:
     """The evictions on their way: pods by name with the time at which it was allowed."""
     noted: dict[str, str] = (facts.budget.get("status") or {}).get("disruptedPods") or {}
     staying = {pod["metadata"]["name"] for pod in facts.selected if not pods.is_terminating(pod)}
@@ -95,7 +95,7 @@ def _expires_at(allowed_at: str) -> int:
     return instants.parse(allowed_at) + EVICTION_S * NANOSECONDS
 
 
-def _bounds(facts: Facts) -> tuple[int, int]:
+def _bounds(facts: BudgetFacts) -> tuple[int, int]:
     """How many pods there should be, and how many must be healthy."""
     spec = facts.budget["spec"]
     unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")

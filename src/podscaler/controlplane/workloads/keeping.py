@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from podscaler.api.resources import Object
 from podscaler.api.selectors import Selector, SelectorError
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.controlplane.workloads import ownership, selection
 from podscaler.controlplane.workloads.selection import Key
 
@@ -45,7 +45,7 @@ class Keeping:
         self._selecting.clear()
         self._orphans.clear()
         for kept in self._registry.list(self._kept):
-            self._orphans.note(Change("ADDED", kept))
+            self._orphans.note(ObjectEvent("ADDED", kept))
         for keeper in self._registry.list(self._keepers):
             self._note(keeper)
         return self.keys()
@@ -58,7 +58,7 @@ class Keeping:
         """Names of what nobody keeps and the selector matches."""
         return list(self._orphans.matching(namespace, selector))
 
-    def of_keeper(self, change: Change) -> Iterable[Key]:
+    def of_keeper(self, change: ObjectEvent) -> Iterable[Key]:
         """Whom a change of a keeper concerns."""
         if change.type == "DELETED":
             self._selecting.drop(change.object)
@@ -66,7 +66,7 @@ class Keeping:
             self._note(change.object)
         return [selection.key_of(change.object)]
 
-    def of_kept(self, change: Change) -> Iterable[Key]:
+    def of_kept(self, change: ObjectEvent) -> Iterable[Key]:
         """Whom a change of something kept concerns."""
         self._orphans.note(change)
         owner = ownership.controller_of(change.object)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from podscaler.clock import Clock
-from podscaler.controlplane.registry import Change, Registry
+from podscaler.controlplane.registry import ObjectEvent, Registry
 from podscaler.errors import PodscalerError, StatusError
 from podscaler.workqueue import ShutDown, WorkQueue
 
@@ -46,7 +46,7 @@ class Watched(Generic[K]):
     """
 
     resource: str
-    keys: Callable[[Change], Iterable[K]]
+    keys: Callable[[ObjectEvent], Iterable[K]]
     delay_s: Callable[[K], float] = _at_once
 
 
@@ -79,7 +79,7 @@ class Reconciler(Protocol[K]):
         ...
 
 
-class Backoff(Generic[K]):
+class ExponentialFailureRateLimiter(Generic[K]):
     """How long to wait after the n-th failure in a row, for each key."""
 
     def __init__(self, first_s: float = FIRST_RETRY_S, longest_s: float = LONGEST_RETRY_S) -> None:
@@ -114,7 +114,7 @@ class ControlLoop(Generic[K]):
         self._clock = clock
         self._workers = workers
         self._queue: WorkQueue[K] = WorkQueue(clock)
-        self._backoff: Backoff[K] = Backoff()
+        self._backoff: ExponentialFailureRateLimiter[K] = ExponentialFailureRateLimiter()
 
     def add(self, key: K, delay_s: float = 0.0) -> None:
         """Queue a key from outside the watches."""
@@ -137,7 +137,7 @@ class ControlLoop(Generic[K]):
             self._queue.add(key)
 
     async def _follow(self, watched: Watched[K]) -> None:
-        backoff: Backoff[str] = Backoff()
+        backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
             try:
                 await self._read(watched, backoff)
@@ -148,7 +148,7 @@ class ControlLoop(Generic[K]):
             await self._clock.sleep(backoff.failed(watched.resource))
             self._queue_everything()
 
-    async def _read(self, watched: Watched[K], backoff: Backoff[str]) -> None:
+    async def _read(self, watched: Watched[K], backoff: ExponentialFailureRateLimiter[str]) -> None:
         changes = self._registry.watch(watched.resource)
         try:
             async for change in changes:

@@ -1,4 +1,4 @@
-"""What one sync of a Deployment should write: a pure function from what there is to a `Plan`.
+"""What one sync of a Deployment should write: a pure function from what there is to a `DeploymentPlan`.
 
 `plan` is called by the Deployment controller with current objects; the controller carries the plan out. The steps:
 
@@ -20,12 +20,12 @@ from collections.abc import Callable, Sequence
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.workloads import fenceposts, pods, replica_sets
-from podscaler.controlplane.workloads.rollout import Plan, Rollout
+from podscaler.controlplane.workloads.rollout import DeploymentPlan, Rollout
 
 
 def plan(
     deployment: Object, sets: Sequence[Object], *, now_ns: int, old_pods_exist: Callable[[Object | None], bool]
-) -> Plan:
+) -> DeploymentPlan:
     """The plan for one sync.
 
     Args:

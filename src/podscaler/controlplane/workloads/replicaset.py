@@ -31,7 +31,7 @@ from podscaler.controlplane.workloads import (
 )
 from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Watched
-from podscaler.controlplane.workloads.replicaset_status import Failure
+from podscaler.controlplane.workloads.replicaset_status import ReplicaFailure
 from podscaler.controlplane.workloads.selection import Key
 from podscaler.errors import StatusError
 
@@ -213,11 +213,11 @@ class ReplicaSets:
                 raise
 
 
-def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> Failure | None:
+def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> ReplicaFailure | None:
     if error is None:
         return None
     too_few = sum(map(pods.is_active, owned)) < replica_sets.size(replica_set)
-    return Failure("FailedCreate" if too_few else "FailedDelete", error.message)
+    return ReplicaFailure("FailedCreate" if too_few else "FailedDelete", error.message)
 
 
 def _goes_on(wanted: int, active: int, owned: Iterable[Object]) -> bool:

@@ -12,14 +12,14 @@ from podscaler.controlplane.workloads import conditions, pods
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ReplicaFailure:
     """Why pods could not be created (`FailedCreate`) or deleted (`FailedDelete`)."""
 
     reason: str
     message: str
 
 
-def status(replica_set: Object, owned: Sequence[Object], failure: Failure | None, now_ns: int) -> Object:
+def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> Object:
     """The status to write.
 
     Args:
@@ -60,7 +60,7 @@ def _carries(pod: Object, labels: Mapping[str, str]) -> bool:
     return labels.items() <= (pod["metadata"].get("labels") or {}).items()
 
 
-def _conditions(old: Sequence[Object], failure: Failure | None, now_ns: int) -> list[Object]:
+def _conditions(old: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
     if failure is None:
         return conditions.without(old, "ReplicaFailure")
     new = {

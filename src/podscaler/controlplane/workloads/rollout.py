@@ -1,4 +1,4 @@
-"""One sync of a Deployment while it is worked out: what it can do to its ReplicaSets, and the `Plan` that grows.
+"""One sync of a Deployment while it is worked out: what it can do to its ReplicaSets, and the `DeploymentPlan` that grows.
 
 `planning.plan` decides which of these things happen. Pure: nothing is written, the objects are the caller's copies.
 Source: documentation of Deployment; events and annotations are upstream's.
@@ -22,7 +22,7 @@ from podscaler.controlplane.workloads.ownership import controller_reference
 
 
 @dataclass(slots=True)
-class Plan:
+class DeploymentPlan:
     """What to write, in this order; everything may be empty.
 
     Attributes:
@@ -53,7 +53,7 @@ class Rollout:
         self.new = replica_sets.find_new(deployment, sets)
         self.old = [one for one in sets if one is not self.new]
         self.now_ns = now_ns
-        self.plan = Plan()
+        self.plan = DeploymentPlan()
 
     @property
     def sets(self) -> list[Object]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from podscaler.api import selectors
 from podscaler.api.resources import Object
 from podscaler.api.selectors import Selector
-from podscaler.controlplane.registry import Change
+from podscaler.controlplane.registry import ObjectEvent
 from podscaler.controlplane.workloads import ownership, pods
 
 Key = tuple[str, str]
@@ -69,7 +69,7 @@ class Orphans:
     def __init__(self) -> None:
         self._labels: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
 
-    def note(self, change: Change) -> None:
+    def note(self, change: ObjectEvent) -> None:
         """Keep up with a change."""
         obj = change.object
         namespace, name = key_of(obj)

@@ -30,7 +30,7 @@ from podscaler.controlplane.workloads import (
 from podscaler.controlplane.workloads.keeping import Keeping
 from podscaler.controlplane.workloads.loop import Watched
 from podscaler.controlplane.workloads.selection import Key
-from podscaler.controlplane.workloads.statefulset_planning import Facts, Plan
+from podscaler.controlplane.workloads.statefulset_planning import StatefulSetFacts, StatefulSetPlan
 from podscaler.errors import StatusError
 
 STATEFUL_SETS = "statefulsets.apps"
@@ -91,7 +91,7 @@ class StatefulSets:
     def _settle_s(self, key: Key) -> float:
         return min(self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)
 
-    async def _facts(self, stateful_set: Object) -> Facts:
+    async def _facts(self, stateful_set: Object) -> StatefulSetFacts:
         """What there is after adopting and releasing pods and keeping the history."""
         selector = selection.object_selector(stateful_set)
         found = self._keeping.orphans(stateful_set["metadata"]["namespace"], selector)
@@ -102,7 +102,7 @@ class StatefulSets:
         newest = await controller_revisions.newest(self._registry, stateful_set, history)
         noted = (stateful_set.get("status") or {}).get("currentRevision")
         current = next((one for one in history if one["metadata"]["name"] == noted), newest)
-        return Facts(stateful_set, members, current, newest, self._clock.now_ns())
+        return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
 
     async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:
         """The pod; an adopted or relabelled one gets the labels that Services select single pods by."""
@@ -129,13 +129,13 @@ class StatefulSets:
         """Those with a name that the set's pods have; what else it owns is none of its pods."""
         return [p for p in owned if statefulset_pods.ordinal(stateful_set, p["metadata"]["name"]) is not None]
 
-    async def _keep_history_short(self, facts: Facts) -> None:
+    async def _keep_history_short(self, facts: StatefulSetFacts) -> None:
         live = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
         live.update(statefulset_pods.revision_name(pod) for pod in facts.owned)
         history = controller_revisions.owned(self._registry, facts.stateful_set)
         await controller_revisions.truncate(self._registry, facts.stateful_set, history, live)
 
-    async def _carry_out(self, plan: Plan, stateful_set: Object) -> StatusError | None:
+    async def _carry_out(self, plan: StatefulSetPlan, stateful_set: Object) -> StatusError | None:
         """Returns why not everything could be done, None where it could."""
         if plan.create:
             self._tell_of_claims(stateful_set)
@@ -198,7 +198,7 @@ class StatefulSets:
             )
             self._events.event(stateful_set, "Warning", "VolumeClaimsNotSupported", message)
 
-    async def _write_status(self, facts: Facts) -> None:
+    async def _write_status(self, facts: StatefulSetFacts) -> None:
         new = statefulset_status.status(facts)
         stored = self._registry.find(STATEFUL_SETS, *selection.key_of(facts.stateful_set))
         if stored is None or new == stored.get("status"):

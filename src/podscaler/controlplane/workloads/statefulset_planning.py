@@ -23,7 +23,7 @@ from podscaler.controlplane.workloads import fenceposts, pods, statefulset_pods
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StatefulSetFacts:
     """What a plan is made of.
 
     Attributes:
@@ -50,7 +50,7 @@ class Facts:
 
 
 @dataclass(slots=True)
-class Plan:
+class StatefulSetPlan:
     """Pods to create and to delete, in this order; `recreate` are ended ones that will be made anew."""
 
     create: list[Object] = field(default_factory=list)
@@ -63,16 +63,16 @@ class Plan:
         return not (self.create or self.delete or self.recreate)
 
 
-def plan(facts: Facts) -> Plan:
+def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
     """The plan for these facts; the set is not being deleted."""
-    made = Plan()
+    made = StatefulSetPlan()
     present = facts.by_number()
     if _plan_wanted(facts, present, made) and _plan_surplus(facts, present, made):
         _plan_update(facts, present, made)
     return made
 
 
-def _plan_wanted(facts: Facts, present: Mapping[int, Object], made: Plan) -> bool:
+def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
     """Rules 1 and 2; False where everything else has to wait."""
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
     for number in statefulset_pods.ordinals(facts.stateful_set):
@@ -86,7 +86,7 @@ def _plan_wanted(facts: Facts, present: Mapping[int, Object], made: Plan) -> boo
     return True
 
 
-def _plan_surplus(facts: Facts, present: Mapping[int, Object], made: Plan) -> bool:
+def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
     """Rule 3; False where everything else has to wait."""
     wanted = statefulset_pods.ordinals(facts.stateful_set)
     surplus = sorted((number for number in present if number not in wanted), reverse=True)
@@ -101,7 +101,7 @@ def _plan_surplus(facts: Facts, present: Mapping[int, Object], made: Plan) -> bo
     return True
 
 
-def _plan_update(facts: Facts, present: Mapping[int, Object], made: Plan) -> None:
+def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> None:
     """Rule 4."""
     strategy = facts.stateful_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
@@ -117,7 +117,7 @@ def _plan_update(facts: Facts, present: Mapping[int, Object], made: Plan) -> Non
         made.delete.append(pod)
 
 
-def _stale(facts: Facts, present: Mapping[int, Object], numbers: range) -> list[int]:
+def _stale(facts: StatefulSetFacts, present: Mapping[int, Object], numbers: range) -> list[int]:
     """The numbers of pods to replace: unavailable ones first, the highest first."""
     newest = facts.newest["metadata"]["name"]
     found = [
@@ -141,7 +141,7 @@ def _max_unavailable(strategy: Object, wanted: int) -> int:
     return max(fenceposts.resolve(0, bound, wanted)[1], 1)
 
 
-def _new_pod(facts: Facts, number: int) -> Object:
+def _new_pod(facts: StatefulSetFacts, number: int) -> Object:
     """Rule 5. Without bounds of a rolling update everything is made of the newest revision."""
     first = statefulset_pods.ordinals(facts.stateful_set).start
     is_kept_back = number < first + _partition(facts.stateful_set)

@@ -5,10 +5,10 @@ Source: apps/v1 StatefulSetStatus (API reference); when a rolling update is over
 
 from podscaler.api.resources import Object
 from podscaler.controlplane.workloads import pods, statefulset_pods
-from podscaler.controlplane.workloads.statefulset_planning import Facts
+from podscaler.controlplane.workloads.statefulset_planning import StatefulSetFacts
 
 
-def status(facts: Facts) -> Object:
+def status(facts: StatefulSetFacts) -> Object:
     """The status to write, without counts of 0 that the API leaves out."""
     stateful_set, before = facts.stateful_set, facts.stateful_set.get("status") or {}
     current, newest = facts.current["metadata"]["name"], facts.newest["metadata"]["name"]
@@ -29,7 +29,7 @@ def status(facts: Facts) -> Object:
     return new | {"availableReplicas": len(serving)}
 
 
-def next_available_s(facts: Facts) -> float | None:
+def next_available_s(facts: StatefulSetFacts) -> float | None:
     """In how many seconds the next ready pod becomes available by waiting alone; None where none will."""
     seconds = statefulset_pods.min_ready_s(facts.stateful_set)
     instants = (pods.available_at(pod, seconds) for pod in facts.owned if pods.is_active(pod))

@@ -7,7 +7,7 @@ Source: the error texts of docs/spec/decision.md 2 (Reconcile in order), 3 (Comb
 calculator), 7 (Metrics client).
 """
 
-from podscaler.core.explanation.verdict import Ending, Verdict
+from podscaler.core.explanation.verdict import Verdict, VerdictReason
 from podscaler.core.trace import Trace
 
 _SEE = {
@@ -102,7 +102,7 @@ _PAUSED = (
 
 def of(trace: Trace, verdict: Verdict) -> tuple[str, ...]:
     """What can be done, most important first; empty where nothing is wrong or nothing is known."""
-    if verdict.ending is Ending.PAUSED:
+    if verdict.ending is VerdictReason.PAUSED:
         return (_PAUSED,)
     found = (_for_error(error) for error in _errors(trace, verdict))
     return tuple(dict.fromkeys(advice for advice in found if advice))

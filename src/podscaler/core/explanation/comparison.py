@@ -11,7 +11,7 @@ from podscaler.core.explanation.verdict import Verdict
 from podscaler.core.trace import Step
 
 
-class Row(Step, frozen=True, gc=False):
+class ComparisonRow(Step, frozen=True, gc=False):
     """One number in both decisions."""
 
     label: str
@@ -31,7 +31,7 @@ class Comparison(Step, frozen=True, gc=False):
 
     assignments: str
     summary: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     explanation: Explanation
 
 
@@ -39,7 +39,7 @@ def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Compari
     """The comparison of two decisions, of which one may not have looked at metrics."""
     before, after = dict(_cells(as_it_is)), dict(_cells(what_if))
     metrics = before if len(before) > len(after) else after
-    rows = [Row(label, before.get(label, "-"), after.get(label, "-")) for label in metrics]
+    rows = [ComparisonRow(label, before.get(label, "-"), after.get(label, "-")) for label in metrics]
     aside = "" if as_it_is.source.has_history else ", history aside"
     difference = _difference(as_it_is.verdict, what_if.verdict)
     summary = f"With {assignments} {as_it_is.autoscaler} {difference}{aside}."

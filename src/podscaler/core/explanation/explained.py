@@ -10,8 +10,8 @@ from podscaler.core.decision import Decision
 from podscaler.core.explanation import advice, outlook, sentence, steps, verdict
 from podscaler.core.explanation.line import Section
 from podscaler.core.explanation.outlook import Outlook
-from podscaler.core.explanation.source import Source
-from podscaler.core.explanation.told import Told
+from podscaler.core.explanation.source import TraceSource
+from podscaler.core.explanation.told import ReportedEvent
 from podscaler.core.explanation.verdict import Verdict
 from podscaler.core.trace import Step, Trace
 
@@ -32,23 +32,23 @@ class Explanation(Step, frozen=True, gc=False):
 
     autoscaler: str
     at: int
-    source: Source
+    source: TraceSource
     summary: str
     verdict: Verdict
     next_change: Outlook | None
     advice: tuple[str, ...]
     steps: tuple[Section, ...]
     conditions: tuple[Condition, ...]
-    events: tuple[Told, ...]
+    events: tuple[ReportedEvent, ...]
     trace: Trace
 
 
 def explain(
     trace: Trace,
-    source: Source = Source.RECORDING,
+    source: TraceSource = TraceSource.RECORDING,
     *,
     conditions: Sequence[Condition] = (),
-    events: Sequence[Told] = (),
+    events: Sequence[ReportedEvent] = (),
 ) -> Explanation:
     """The explanation of a decision.
 
@@ -72,11 +72,11 @@ def explain(
     )
 
 
-def of_decision(decision: Decision, source: Source = Source.RECORDING) -> Explanation:
+def of_decision(decision: Decision, source: TraceSource = TraceSource.RECORDING) -> Explanation:
     """The explanation of a decision that is at hand; one that nobody has carried out yet has not said anything."""
     if not source.is_past:
         return explain(decision.trace, source, conditions=decision.trace.conditions_before)
-    events = [Told(event.type, event.reason, event.message) for event in decision.events]
+    events = [ReportedEvent(event.type, event.reason, event.message) for event in decision.events]
     return explain(decision.trace, source, conditions=decision.status.conditions or (), events=events)
 
 

@@ -8,7 +8,7 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisati
 from collections.abc import Sequence
 
 from podscaler.core.explanation import wording
-from podscaler.core.explanation.verdict import Ending, Verdict
+from podscaler.core.explanation.verdict import Verdict, VerdictReason
 from podscaler.core.history import Recommendation, ScaleEvent
 from podscaler.core.trace import Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
 
@@ -18,15 +18,15 @@ def reason(trace: Trace, verdict: Verdict) -> str:
     step, limits = trace.stabilization, trace.limits
     if step is None or limits is None:
         return ""
-    if verdict.ending is Ending.COOLING and trace.cooldown is not None:
+    if verdict.ending is VerdictReason.COOLING and trace.cooldown is not None:
         return _rest(trace, trace.cooldown)
-    if verdict.ending is Ending.STABILIZED:
+    if verdict.ending is VerdictReason.STABILIZED:
         return _window(trace, step) + _bound_beyond(trace, step)
-    if verdict.ending is Ending.RATE_LIMITED:
+    if verdict.ending is VerdictReason.RATE_LIMITED:
         return _rate(trace, limits)
-    if verdict.ending is Ending.AT_BOUND:
+    if verdict.ending is VerdictReason.AT_BOUND:
         return _bound(trace, limits)
-    if verdict.ending is Ending.LIFTED:
+    if verdict.ending is VerdictReason.LIFTED:
         return f"minReplicas is {trace.min_replicas}"
     return ""
 

@@ -10,19 +10,19 @@ from itertools import groupby
 
 from podscaler.core.explanation import holds, wording
 from podscaler.core.explanation.line import Line, Section
-from podscaler.core.explanation.source import Source
+from podscaler.core.explanation.source import TraceSource
 from podscaler.core.history import Recommendation, ScaleEvent
 from podscaler.core.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
 
 RUNS_SHOWN = 5
 
 
-def section(trace: Trace, source: Source) -> Section:
+def section(trace: Trace, source: TraceSource) -> Section:
     """The section from the metrics' proposals to the scale."""
     return Section("Decision", tuple(_lines(trace, source)))
 
 
-def _lines(trace: Trace, source: Source) -> Iterable[Line]:
+def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
     if trace.combination is not None and trace.metrics:
         yield Line("metrics", _combined(trace, trace.combination))
     if trace.stabilization is not None and trace.limits is not None:
@@ -110,7 +110,7 @@ def _stabilized(trace: Trace, step: Stabilization) -> str:
     return f"{step.result}, recommended {wording.age(held.at, trace.now)}, instead of {step.proposal}"
 
 
-def _limits(trace: Trace, limits: Limits, source: Source) -> Iterable[Line]:
+def _limits(trace: Trace, limits: Limits, source: TraceSource) -> Iterable[Line]:
     if limits.select_policy == "Disabled":
         yield Line("policies", f"none: scaling {limits.direction.value.lower()} is disabled")
     elif limits.select_policy and not source.has_history:
@@ -170,20 +170,20 @@ def _result(trace: Trace) -> str:
     return f"{trace.desired} instead of {trace.current_replicas}"
 
 
-def _reservation(trace: Trace, source: Source) -> str:
+def _reservation(trace: Trace, source: TraceSource) -> str:
     """That history, where it is not known, may have another result."""
     is_open = trace.limits is not None and trace.desired != trace.current_replicas
     return ", if nothing holds it back" if is_open and not source.has_history else ""
 
 
-def _scale(trace: Trace, source: Source) -> str:
+def _scale(trace: Trace, source: TraceSource) -> str:
     if trace.write is None:
         return "not written"
     if trace.write.error:
         return f"not written: {trace.write.error}"
     reason = f" ({trace.reason})" if trace.reason else ""
-    if source is Source.RECORDING:
+    if source is TraceSource.RECORDING:
         return f"{trace.write.replicas} written at {wording.clock_time(trace.write.at)}{reason}"
-    if source is Source.WHAT_IF:
+    if source is TraceSource.WHAT_IF:
         return f"{trace.write.replicas} would have been written{reason}"
     return f"nothing is written by this command; the controller acts at its next sync{reason}"

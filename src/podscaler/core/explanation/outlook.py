@@ -16,7 +16,7 @@ import msgspec
 
 from podscaler.core import bounds, emulation, stabilization
 from podscaler.core.history import History, Recommendation, ScaleEvent
-from podscaler.core.policies import Rates
+from podscaler.core.policies import PolicyFacts
 from podscaler.core.settings import Settings
 from podscaler.core.spec import Spec
 from podscaler.core.trace import Cooldown, Limits, Stabilization, Step, Trace
@@ -113,7 +113,7 @@ class _Future:
         stabilized = stabilization.by_behavior(
             self._recommendations, proposal, self.current, now=at, windows_ns=windows_ns
         )
-        rates = Rates(behavior, self._history, at, emulation.VERSIONS[self._trace.version])
+        rates = PolicyFacts(behavior, self._history, at, emulation.VERSIONS[self._trace.version])
         return bounds.with_behavior(self._spec, rates, stabilized.step.result, self.current).result
 
 

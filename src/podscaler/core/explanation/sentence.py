@@ -9,14 +9,14 @@ from podscaler.api.autoscaling import Condition
 from podscaler.core.conditions import ABLE_TO_SCALE, SCALING_LIMITED
 from podscaler.core.explanation import holds, metric_words, wording
 from podscaler.core.explanation.outlook import Outlook
-from podscaler.core.explanation.source import Source
-from podscaler.core.explanation.verdict import RATE_REASONS, Ending, Verdict
+from podscaler.core.explanation.source import TraceSource
+from podscaler.core.explanation.verdict import RATE_REASONS, Verdict, VerdictReason
 from podscaler.core.trace import Branch, MetricStep, Trace
 
 _HELD_BACK = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})
 
 
-def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) -> str:
+def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
     """The sentence, without a full stop at its end."""
     if verdict.write_error:
         return (
@@ -29,12 +29,12 @@ def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) 
     return f"{text}{_until(trace, verdict, outlook, source)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
 
 
-def _no_scale(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _no_scale(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del verdict, source
     return f"{trace.autoscaler} can do nothing: the scale of its target cannot be read: {trace.scale_failure}"
 
 
-def _paused(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _paused(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del verdict, source
     if trace.zero is not None and trace.zero.was_scaled_to_zero:
         return f"{trace.autoscaler} stays at 0: no metric of type Object or External is there to wake its target"
@@ -43,7 +43,7 @@ def _paused(trace: Trace, verdict: Verdict, source: Source) -> str:
     )
 
 
-def _out_of_bounds(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _out_of_bounds(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     bound = (
         f"maxReplicas is {trace.max_replicas}"
         if trace.branch is Branch.ABOVE_MAXIMUM
@@ -52,7 +52,7 @@ def _out_of_bounds(trace: Trace, verdict: Verdict, source: Source) -> str:
     return f"{trace.autoscaler} {moves(verdict, source)}: {bound}, whatever the metrics say"
 
 
-def _no_pods(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _no_pods(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del source
     selection = trace.selection
     stays = f"{trace.autoscaler} stays at {verdict.current}"
@@ -63,14 +63,14 @@ def _no_pods(trace: Trace, verdict: Verdict, source: Source) -> str:
     return f"{stays}: its pods cannot be told: {failure.message if failure else trace.error}"
 
 
-def _no_metrics(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _no_metrics(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del source
     which = "its metric" if len(trace.metrics) == 1 else f"none of its {len(trace.metrics)} metrics"
     can = "cannot" if len(trace.metrics) == 1 else "can"
     return f"{trace.autoscaler} stays at {verdict.current}: {which} {can} be evaluated: {_first_failure(trace)}"
 
 
-def _no_scale_down(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _no_scale_down(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del source
     return (
         f"{trace.autoscaler} stays at {verdict.current}: {_asked(verdict)}, but nothing is scaled down while "
@@ -92,7 +92,7 @@ def _first_failure(trace: Trace) -> str:
     return ""
 
 
-def _steady(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del source
     winner = _winner(trace)
     if winner is None:
@@ -101,13 +101,13 @@ def _steady(trace: Trace, verdict: Verdict, source: Source) -> str:
     return f"{trace.autoscaler} stays at {verdict.current}: {metric_words.standing(winner)}, {why}{_rivals(trace)}"
 
 
-def _scaled(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     winner = _winner(trace)
     why = f": {metric_words.standing(winner)}" if winner is not None else ""
     return f"{trace.autoscaler} {moves(verdict, source)}{why}{_rivals(trace)}"
 
 
-def _held(trace: Trace, verdict: Verdict, source: Source) -> str:
+def _held(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     reason = holds.reason(trace, verdict)
     return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(verdict)}, but {reason}"
 
@@ -116,7 +116,7 @@ def _asked(verdict: Verdict) -> str:
     return f"its metrics ask for {verdict.wanted}"
 
 
-def moves(verdict: Verdict, source: Source) -> str:
+def moves(verdict: Verdict, source: TraceSource) -> str:
     """What becomes of the count: `goes from 3 to 5`, `stays at 3`."""
     if not verdict.is_change:
         return f"stays at {verdict.current}"
@@ -154,7 +154,7 @@ def _rivals(trace: Trace) -> str:
 
 def _partial_failure(trace: Trace, verdict: Verdict) -> str:
     """That metrics failed although a count could be concluded."""
-    if verdict.ending in (Ending.NO_METRICS, Ending.NO_SCALE_DOWN):
+    if verdict.ending in (VerdictReason.NO_METRICS, VerdictReason.NO_SCALE_DOWN):
         return ""
     if not any(step.failure for step in trace.metrics):
         return ""
@@ -165,7 +165,7 @@ def _status_failure(trace: Trace) -> str:
     return f"; the status could not be written: {trace.status_failure}" if trace.status_failure else ""
 
 
-def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Source) -> str:
+def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
     if outlook is None:
         return ""
     kind = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"
@@ -175,13 +175,13 @@ def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Sour
     return f"; {kind} in {wording.wait(outlook.at - trace.now)}{latest}, to {outlook.replicas}"
 
 
-_WRITERS: dict[Ending, Callable[[Trace, Verdict, Source], str]] = {
-    Ending.NO_SCALE: _no_scale,
-    Ending.PAUSED: _paused,
-    Ending.OUT_OF_BOUNDS: _out_of_bounds,
-    Ending.NO_PODS: _no_pods,
-    Ending.NO_METRICS: _no_metrics,
-    Ending.NO_SCALE_DOWN: _no_scale_down,
-    Ending.STEADY: _steady,
-    Ending.SCALED: _scaled,
+_WRITERS: dict[VerdictReason, Callable[[Trace, Verdict, TraceSource], str]] = {
+    VerdictReason.NO_SCALE: _no_scale,
+    VerdictReason.PAUSED: _paused,
+    VerdictReason.OUT_OF_BOUNDS: _out_of_bounds,
+    VerdictReason.NO_PODS: _no_pods,
+    VerdictReason.NO_METRICS: _no_metrics,
+    VerdictReason.NO_SCALE_DOWN: _no_scale_down,
+    VerdictReason.STEADY: _steady,
+    VerdictReason.SCALED: _scaled,
 }

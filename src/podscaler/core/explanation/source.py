@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Source(StrEnum):
+class TraceSource(StrEnum):
     """Where a trace came from."""
 
     RECORDING = "Recording"
@@ -18,9 +18,9 @@ class Source(StrEnum):
     @property
     def has_history(self) -> bool:
         """Whether windows and policies could be looked at."""
-        return self is not Source.CLUSTER_WITHOUT_HISTORY
+        return self is not TraceSource.CLUSTER_WITHOUT_HISTORY
 
     @property
     def is_past(self) -> bool:
         """Whether the sync was recorded."""
-        return self in (Source.RECORDING, Source.WHAT_IF)
+        return self in (TraceSource.RECORDING, TraceSource.WHAT_IF)

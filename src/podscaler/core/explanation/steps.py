@@ -9,12 +9,14 @@ from podscaler.api import instants
 from podscaler.api.autoscaling import Condition
 from podscaler.core.explanation import limit_steps, metric_steps, wording
 from podscaler.core.explanation.line import Line, Section
-from podscaler.core.explanation.source import Source
-from podscaler.core.explanation.told import Told
+from podscaler.core.explanation.source import TraceSource
+from podscaler.core.explanation.told import ReportedEvent
 from podscaler.core.trace import Branch, Selection, Trace, ZeroRules
 
 
-def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Sequence[Told]) -> tuple[Section, ...]:
+def of(
+    trace: Trace, source: TraceSource, conditions: Sequence[Condition], events: Sequence[ReportedEvent]
+) -> tuple[Section, ...]:
     """All sections, in the order in which a sync goes."""
     sections = [Section(_title(trace, source), tuple(_facts(trace)))]
     sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
@@ -26,14 +28,14 @@ def of(trace: Trace, source: Source, conditions: Sequence[Condition], events: Se
 
 
 _SAID = {
-    Source.RECORDING: "Status and events",
-    Source.WHAT_IF: "Status and events as they would have been",
-    Source.CLUSTER: "Status as it is",
-    Source.CLUSTER_WITHOUT_HISTORY: "Status as it is",
+    TraceSource.RECORDING: "Status and events",
+    TraceSource.WHAT_IF: "Status and events as they would have been",
+    TraceSource.CLUSTER: "Status as it is",
+    TraceSource.CLUSTER_WITHOUT_HISTORY: "Status as it is",
 }
 
 
-def _title(trace: Trace, source: Source) -> str:
+def _title(trace: Trace, source: TraceSource) -> str:
     when = instants.text(trace.now)
     verb = "Seen" if source.is_past else "Seen now,"
     rules = f"the algorithm {trace.algorithm}" if trace.algorithm else f"the rules of Kubernetes {trace.version}"
@@ -69,7 +71,7 @@ def _pods(selection: Selection) -> str:
     return picked if selection.failure is None else selection.failure.message
 
 
-def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[Told]) -> Iterable[Line]:
+def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[ReportedEvent]) -> Iterable[Line]:
     for condition in conditions:
         is_new = condition.last_transition_time == instants.text(trace.now)
         since = "from now on" if is_new else f"since {condition.last_transition_time}"

@@ -3,7 +3,7 @@
 from podscaler.core.trace import Step
 
 
-class Told(Step, frozen=True, gc=False):
+class ReportedEvent(Step, frozen=True, gc=False):
     """One event on the autoscaler."""
 
     type: str

@@ -13,7 +13,7 @@ from podscaler.core.trace import Branch, Limits, Stabilization, Step, Trace
 RATE_REASONS = frozenset({"ScaleUpLimit", "ScaleDownLimit"})
 
 
-class Ending(StrEnum):
+class VerdictReason(StrEnum):
     """What had the last word."""
 
     NO_SCALE = "NoScale"
@@ -54,7 +54,7 @@ class Verdict(Step, frozen=True, gc=False):
         write_error: why the scale could not be written, else empty.
     """
 
-    ending: Ending
+    ending: VerdictReason
     wanted: int | None
     current: int | None
     desired: int | None
@@ -73,32 +73,32 @@ def of(trace: Trace) -> Verdict:
     return Verdict(_ending(trace), _wanted(trace), trace.current_replicas, desired, error)
 
 
-def _ending(trace: Trace) -> Ending:
+def _ending(trace: Trace) -> VerdictReason:
     if trace.branch is Branch.NO_SCALE:
-        return Ending.NO_SCALE
+        return VerdictReason.NO_SCALE
     if trace.branch is Branch.DISABLED:
-        return Ending.PAUSED
+        return VerdictReason.PAUSED
     if trace.branch in (Branch.ABOVE_MAXIMUM, Branch.BELOW_MINIMUM):
-        return Ending.OUT_OF_BOUNDS
+        return VerdictReason.OUT_OF_BOUNDS
     if trace.selection is not None and trace.selection.failure is not None:
-        return Ending.NO_PODS
+        return VerdictReason.NO_PODS
     if trace.stabilization is None or trace.limits is None:
         winner = trace.combination.winner if trace.combination else None
-        return Ending.NO_METRICS if winner is None else Ending.NO_SCALE_DOWN
+        return VerdictReason.NO_METRICS if winner is None else VerdictReason.NO_SCALE_DOWN
     return _normalised(trace, trace.stabilization, trace.limits)
 
 
-def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> Ending:
+def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> VerdictReason:
     if trace.cooldown is not None and trace.cooldown.held is not None:
-        return Ending.COOLING
+        return VerdictReason.COOLING
     wanted, result = stabilization.proposal, limits.result
     if trace.is_lifted:
-        return Ending.LIFTED
+        return VerdictReason.LIFTED
     if wanted == result:
-        return Ending.STEADY if result == trace.current_replicas else Ending.SCALED
+        return VerdictReason.STEADY if result == trace.current_replicas else VerdictReason.SCALED
     if _moved_alike(limits.wanted, limits.result, wanted, result):
-        return Ending.RATE_LIMITED if limits.reason in RATE_REASONS else Ending.AT_BOUND
-    return Ending.STABILIZED
+        return VerdictReason.RATE_LIMITED if limits.reason in RATE_REASONS else VerdictReason.AT_BOUND
+    return VerdictReason.STABILIZED
 
 
 def _moved_alike(before: int, after: int, wanted: int, result: int) -> bool:

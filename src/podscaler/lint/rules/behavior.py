@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from podscaler.api.resources import Object
 from podscaler.lint import pod_autoscalers
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import mapping
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.lint.material import LintedAutoscaler, Material
 
 METRIC_WINDOW_S = 30
 """The span over which resource metrics are usually averaged: two samples of metrics-server's 15 s."""
@@ -22,10 +22,10 @@ DIRECTIONS = ("scaleUp", "scaleDown")
 _WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autoscalers.API_VERSION})
 
 
-def _without_effect(material: Material) -> Iterator[Found]:
+def _without_effect(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         if all(autoscaler.is_disabled(direction) for direction in DIRECTIONS):
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 "spec.behavior",
                 "selectPolicy is Disabled in both directions: no metric ever changes the replicas",
@@ -38,7 +38,7 @@ def _without_effect(material: Material) -> Iterator[Found]:
             yield from _shadowed(autoscaler, direction)
 
 
-def _unused(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
+def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """What is written for a direction that is switched off. A cluster's objects show defaults, so nothing is known."""
     item = autoscaler.item
     if not autoscaler.is_disabled(direction) or item.origin.is_live or item.api_version not in _WITH_BEHAVIOR:
@@ -46,7 +46,7 @@ def _unused(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
     written = mapping(mapping(mapping(item.given.get("spec")).get("behavior")).get(direction))
     names = [name for name in ("policies", "stabilizationWindowSeconds", "tolerance") if name in written]
     if names:
-        yield Found(
+        yield RuleFinding(
             item,
             f"spec.behavior.{direction}.{names[0]}",
             f"{' and '.join(names)} of {direction} never count, because its selectPolicy is Disabled",
@@ -55,7 +55,7 @@ def _unused(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
         )
 
 
-def _shadowed(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
+def _shadowed(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Policies that another one of the same type always outdoes."""
     rules = autoscaler.rules(direction)
     select = rules.get("selectPolicy", "Max")
@@ -63,7 +63,7 @@ def _shadowed(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
     for index, policy in enumerate(policies if select != "Disabled" else ()):
         for place, other in enumerate(policies):
             if place != index and _outdoes(other, policy, select=select, is_first=place < index):
-                yield Found(
+                yield RuleFinding(
                     autoscaler.item,
                     f"spec.behavior.{direction}.policies[{index}]",
                     f"{_shown(policy)} never decides: with selectPolicy {select}, {_shown(other)} "
@@ -91,12 +91,12 @@ def _shown(policy: Object) -> str:
     return f"{policy['value']} {unit} each {policy['periodSeconds']} s"
 
 
-def _below_rounding(material: Material) -> Iterator[Found]:
+def _below_rounding(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         for direction in DIRECTIONS:
             for index, policy in enumerate(autoscaler.rules(direction).get("policies") or ()):
                 if _is_always_one(autoscaler, direction, policy):
-                    yield Found(
+                    yield RuleFinding(
                         autoscaler.item,
                         f"spec.behavior.{direction}.policies[{index}].value",
                         f"{policy['value']} % of at most {autoscaler.most} replicas is less than one pod, and is "
@@ -106,19 +106,19 @@ def _below_rounding(material: Material) -> Iterator[Found]:
                     )
 
 
-def _is_always_one(autoscaler: Autoscaler, direction: str, policy: Object) -> bool:
+def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object) -> bool:
     if policy["type"] != "Percent" or autoscaler.is_disabled(direction):
         return False
     return bool(policy["value"] * autoscaler.most < 100)
 
 
-def _short_window(material: Material) -> Iterator[Found]:
+def _short_window(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         window_s = autoscaler.rules("scaleDown").get("stabilizationWindowSeconds")
         if window_s is None or window_s >= METRIC_WINDOW_S or autoscaler.is_disabled("scaleDown"):
             continue
         if any(metric.resource for metric in autoscaler.metrics):
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 "spec.behavior.scaleDown.stabilizationWindowSeconds",
                 f"scaling down is held back for {window_s} s, less than the {METRIC_WINDOW_S} s or so over which "
@@ -128,11 +128,11 @@ def _short_window(material: Material) -> Iterator[Found]:
             )
 
 
-def _long_window(material: Material) -> Iterator[Found]:
+def _long_window(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         window_s = autoscaler.rules("scaleUp").get("stabilizationWindowSeconds", 0)
         if window_s > LONG_WINDOW_S and not autoscaler.is_disabled("scaleUp"):
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 "spec.behavior.scaleUp.stabilizationWindowSeconds",
                 f"scaling up takes the lowest recommendation of {window_s} s: load that pauses once in that time "

@@ -12,18 +12,18 @@ from podscaler.api import autoscaling
 from podscaler.api.kinds import hpa_defaults
 from podscaler.core import bounds, emulation, history, policies
 from podscaler.core import spec as specs
-from podscaler.core.policies import Rates
-from podscaler.lint.findings import Found, Rule, Severity
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.core.policies import PolicyFacts
+from podscaler.lint.findings import Rule, RuleFinding, Severity
+from podscaler.lint.material import LintedAutoscaler, Material
 
 MANY_PODS = 20
 """More pods than this at once are worth a word even where no limit was written."""
 
 
-def _equal(material: Material) -> Iterator[Found]:
+def _equal(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         if autoscaler.least == autoscaler.most:
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 "spec.maxReplicas",
                 f"minReplicas and maxReplicas are both {autoscaler.most}: the metrics decide nothing",
@@ -32,7 +32,7 @@ def _equal(material: Material) -> Iterator[Found]:
             )
 
 
-def _one_step(material: Material) -> Iterator[Found]:
+def _one_step(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         start = max(autoscaler.least, 1)
         added = autoscaler.most - start
@@ -41,7 +41,7 @@ def _one_step(material: Material) -> Iterator[Found]:
             continue
         if _highest_after_one_step(autoscaler, start) >= autoscaler.most:
             what = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 "spec.behavior.scaleUp" if is_limited else "spec.maxReplicas",
                 f"{what} to go from {start} to maxReplicas ({autoscaler.most}) in one step: one wrong sample "
@@ -51,7 +51,7 @@ def _one_step(material: Material) -> Iterator[Found]:
             )
 
 
-def _has_policies(autoscaler: Autoscaler) -> bool:
+def _has_policies(autoscaler: LintedAutoscaler) -> bool:
     """Whether scaleUp has policies that somebody chose."""
     default: dict[str, object] = {"spec": {"metrics": [{}], "behavior": {}}}
     hpa_defaults.fill_v2(default)
@@ -60,12 +60,12 @@ def _has_policies(autoscaler: Autoscaler) -> bool:
     return bool(written) and written != usual
 
 
-def _highest_after_one_step(autoscaler: Autoscaler, start: int) -> int:
+def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     wire = msgspec.convert(autoscaler.item.spec, autoscaling.HorizontalPodAutoscalerSpec)
     spec = specs.read(autoscaler.item.namespace, autoscaler.item.name, wire)
     if spec.behavior is None:
         return bounds.without_behavior(spec, autoscaler.most, start).result
-    rates = Rates(spec.behavior, history.EMPTY, 0, emulation.V1_37)
+    rates = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
     return policies.scale_up_allowance(rates, start).limit
 
 

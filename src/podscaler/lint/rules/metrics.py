@@ -8,8 +8,8 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from podscaler.lint.findings import Found, Rule, Severity
-from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.findings import Rule, RuleFinding, Severity
+from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
 
 _TOTALS = """
 total count qps rps rate queue queued messages jobs tasks backlog lag depth pending waiting connections sessions
@@ -26,7 +26,7 @@ _RATE = re.compile(r"per_(second|minute)")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
-def _totals(material: Material) -> Iterator[Found]:
+def _totals(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         for metric in autoscaler.metrics:
             if (
@@ -43,9 +43,9 @@ def _is_total(name: str) -> bool:
     return bool(words & set(_TOTALS.split())) and not words & set(_OTHERS.split())
 
 
-def _total(autoscaler: Autoscaler, metric: Metric) -> Found:
+def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
     value = metric.target.get("value", "")
-    return Found(
+    return RuleFinding(
         autoscaler.item,
         f"{metric.path}.target.type",
         f"{metric.name} looks like a total over all pods, and target type Value compares it as it is: while it is "
@@ -55,10 +55,10 @@ def _total(autoscaler: Autoscaler, metric: Metric) -> Found:
     )
 
 
-def _memory_only(material: Material) -> Iterator[Found]:
+def _memory_only(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         if autoscaler.metrics and all(metric.resource == "memory" for metric in autoscaler.metrics):
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 "spec.metrics",
                 "memory is the only metric: many programs keep memory that they once had, so that nothing is ever "
@@ -68,11 +68,11 @@ def _memory_only(material: Material) -> Iterator[Found]:
             )
 
 
-def _unmeasured(material: Material) -> Iterator[Found]:
+def _unmeasured(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         for metric in autoscaler.metrics:
             if metric.resource and metric.resource not in MEASURED_RESOURCES:
-                yield Found(
+                yield RuleFinding(
                     autoscaler.item,
                     f"{metric.path}.name",
                     f"the resource metrics API measures {' and '.join(MEASURED_RESOURCES)}, and no {metric.resource}: "

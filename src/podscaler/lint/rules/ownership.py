@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 from podscaler.api import decoding
 from podscaler.api.json_text import DecodeError
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import Item, mapping, mappings, text
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.lint.material import LintedAutoscaler, Material
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _FIELD = "spec.replicas"
 
 
-def _owned(material: Material) -> Iterator[Found]:
+def _owned(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         target = autoscaler.target
         by = _set_by(target) if target and not target.faults else ""
@@ -26,12 +26,12 @@ def _owned(material: Material) -> Iterator[Found]:
             yield _found(autoscaler, target, by)
 
 
-def _found(autoscaler: Autoscaler, target: Item, by: str) -> Found:
+def _found(autoscaler: LintedAutoscaler, target: Item, by: str) -> RuleFinding:
     if mapping(target.given.get("spec")).get("replicas") == 0 and autoscaler.least:
         effect = f"0 switches {autoscaler.item.shown} off"
     else:
         effect = f"each apply undoes what {autoscaler.item.shown} decided"
-    return Found(
+    return RuleFinding(
         target, _FIELD, f"replicas is set by {by}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
     )
 

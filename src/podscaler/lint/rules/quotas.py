@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from podscaler.lint import amounts, workloads
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import Item, mapping
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.lint.material import LintedAutoscaler, Material
 from podscaler.lint.workloads import Workload
 
 POD_MILLI = 1000
@@ -28,20 +28,20 @@ class _Limit:
     replicas: int
 
 
-def _below_minimum(material: Material) -> Iterator[Found]:
+def _below_minimum(material: Material) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(material):
         if limit.replicas < autoscaler.least:
             yield _found(autoscaler, limit, "minReplicas", autoscaler.least, "the least that is asked for never runs")
 
 
-def _below_maximum(material: Material) -> Iterator[Found]:
+def _below_maximum(material: Material) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(material):
         if autoscaler.least <= limit.replicas < autoscaler.most:
             yield _found(autoscaler, limit, "maxReplicas", autoscaler.most, "the rest stays without pods")
 
 
-def _found(autoscaler: Autoscaler, limit: _Limit, field: str, replicas: int, so: str) -> Found:
-    return Found(
+def _found(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: int, so: str) -> RuleFinding:
+    return RuleFinding(
         autoscaler.item,
         f"spec.{field}",
         f"{field} is {replicas}, but {limit.quota.shown} has room for {limit.replicas} of the target's pods at most "
@@ -51,7 +51,7 @@ def _found(autoscaler: Autoscaler, limit: _Limit, field: str, replicas: int, so:
     )
 
 
-def _limits(material: Material) -> Iterator[tuple[Autoscaler, _Limit]]:
+def _limits(material: Material) -> Iterator[tuple[LintedAutoscaler, _Limit]]:
     """The strictest limit of each autoscaler that has one."""
     for autoscaler in material.autoscalers:
         workload = workloads.target_of(autoscaler, material)

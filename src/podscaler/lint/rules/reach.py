@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from podscaler.api import quantity
 from podscaler.core import settings
 from podscaler.lint import workloads
-from podscaler.lint.findings import Found, Rule, Severity
-from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.findings import Rule, RuleFinding, Severity
+from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
 from podscaler.lint.workloads import Workload
 
 WIDE_RATIO = 0.5
@@ -21,15 +21,15 @@ WIDE_RATIO = 0.5
 class _Reach:
     """A utilization target beside the highest utilization that the limits allow, both in percent of requests."""
 
-    autoscaler: Autoscaler
-    metric: Metric
+    autoscaler: LintedAutoscaler
+    metric: LintedMetric
     target_pct: int
     highest_pct: float
     tolerance_ratio: float
     limits: str
 
 
-def _hidden(material: Material) -> Iterator[Found]:
+def _hidden(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
             yield from _wide(autoscaler, direction)
@@ -42,14 +42,14 @@ def _hidden(material: Material) -> Iterator[Found]:
             )
 
 
-def _beyond(material: Material) -> Iterator[Found]:
+def _beyond(material: Material) -> Iterator[RuleFinding]:
     for reach in _reaches(material):
         if reach.target_pct >= reach.highest_pct:
             yield _found(reach, f"the target is {reach.target_pct} %")
 
 
-def _found(reach: _Reach, reason: str) -> Found:
-    return Found(
+def _found(reach: _Reach, reason: str) -> RuleFinding:
+    return RuleFinding(
         reach.autoscaler.item,
         f"{reach.metric.path}.target.averageUtilization",
         f"{reason}, but {reach.limits} limits keep {reach.metric.resource} at {reach.highest_pct:g} % of requests at "
@@ -59,7 +59,7 @@ def _found(reach: _Reach, reason: str) -> Found:
     )
 
 
-def _wide(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
+def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Tolerances that leave little to react to, whatever the metric is."""
     written = autoscaler.rules(direction).get("tolerance")
     ratio = _ratio(written)
@@ -71,7 +71,7 @@ def _wide(autoscaler: Autoscaler, direction: str) -> Iterator[Found]:
         effect = f"nothing is scaled down before the metric is {100 * (1 - ratio):g} % of its target"
     else:
         effect = "nothing is ever scaled down, not even at no load at all"
-    yield Found(
+    yield RuleFinding(
         autoscaler.item,
         f"spec.behavior.{direction}.tolerance",
         f"tolerance is a ratio, and {written} means {100 * ratio:g} %: {effect}",
@@ -94,7 +94,7 @@ def _reaches(material: Material) -> Iterator[_Reach]:
                 yield _Reach(autoscaler, metric, target_pct, highest_pct, ratio, whose)
 
 
-def _highest_pct(workload: Workload, metric: Metric) -> float | None:
+def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
     """The utilization at which all containers are at their limits; None where one has no limit or no request."""
     if workload.has_pod_resources:
         return None
@@ -107,7 +107,7 @@ def _highest_pct(workload: Workload, metric: Metric) -> float | None:
     return 100 * sum(amount or 0 for amount in limits) / requested if requested > 0 else None
 
 
-def _is_stated(autoscaler: Autoscaler) -> bool:
+def _is_stated(autoscaler: LintedAutoscaler) -> bool:
     return autoscaler.rules("scaleUp").get("tolerance") is not None
 
 

@@ -6,15 +6,15 @@ Source: docs/spec/decision.md 6.2 (Requests): one container without a request fa
 from collections.abc import Iterator
 
 from podscaler.lint import workloads
-from podscaler.lint.findings import Found, Rule, Severity
-from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.findings import Rule, RuleFinding, Severity
+from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
 from podscaler.lint.rules.metrics import MEASURED_RESOURCES
-from podscaler.lint.workloads import Container, Workload
+from podscaler.lint.workloads import MeasuredContainer, Workload
 
 _POD_REQUESTS = "spec.template.spec.resources.requests"
 
 
-def _missing_requests(material: Material) -> Iterator[Found]:
+def _missing_requests(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         workload = workloads.target_of(autoscaler, material)
         for metric in autoscaler.metrics if workload else ():
@@ -23,7 +23,7 @@ def _missing_requests(material: Material) -> Iterator[Found]:
                 yield from _missing(autoscaler, metric, workload)
 
 
-def _missing(autoscaler: Autoscaler, metric: Metric, workload: Workload) -> Iterator[Found]:
+def _missing(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload) -> Iterator[RuleFinding]:
     if workload.pod.pod_level is not None and not metric.container:
         if metric.resource not in workload.pod.pod_level.with_overhead_milli:
             yield _missing_for_pod(autoscaler, metric, workload)
@@ -33,10 +33,12 @@ def _missing(autoscaler: Autoscaler, metric: Metric, workload: Workload) -> Iter
             yield _missing_in(autoscaler, metric, workload, container)
 
 
-def _missing_in(autoscaler: Autoscaler, metric: Metric, workload: Workload, container: Container) -> Found:
+def _missing_in(
+    autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload, container: MeasuredContainer
+) -> RuleFinding:
     resource = metric.resource
     kind = "sidecar" if ".initContainers[" in container.path else "container"
-    return Found(
+    return RuleFinding(
         workload.item,
         f"{container.path}.resources",
         f"{kind} {container.name} of the pod template has no {resource} request, so {autoscaler.item.shown} cannot "
@@ -46,9 +48,9 @@ def _missing_in(autoscaler: Autoscaler, metric: Metric, workload: Workload, cont
     )
 
 
-def _missing_for_pod(autoscaler: Autoscaler, metric: Metric, workload: Workload) -> Found:
+def _missing_for_pod(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload) -> RuleFinding:
     resource = metric.resource
-    return Found(
+    return RuleFinding(
         workload.item,
         _POD_REQUESTS,
         f"the pod template has requests for the pod as a whole, but none for {resource}, so {autoscaler.item.shown} "
@@ -58,13 +60,13 @@ def _missing_for_pod(autoscaler: Autoscaler, metric: Metric, workload: Workload)
     )
 
 
-def _missing_containers(material: Material) -> Iterator[Found]:
+def _missing_containers(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         workload = workloads.target_of(autoscaler, material)
         names = [container.name for container in workload.containers] if workload else []
         for metric in autoscaler.metrics if workload else ():
             if metric.container and metric.container not in names:
-                yield Found(
+                yield RuleFinding(
                     autoscaler.item,
                     f"{metric.path}.container",
                     f"{autoscaler.target.shown if autoscaler.target else ''} has no container {metric.container} whose "

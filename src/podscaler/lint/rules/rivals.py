@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from podscaler.lint import workloads
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import Item, Key, group_of, mapping, mappings, text
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.lint.material import LintedAutoscaler, Material
 from podscaler.lint.workloads import Workload
 
 SHOWN = 3
@@ -18,8 +18,8 @@ _RESOURCES = ("cpu", "memory")
 _Label = tuple[str, str, str]
 
 
-def _overlapping(material: Material) -> Iterator[Found]:
-    scaled: dict[Key, tuple[Autoscaler, Workload]] = {}
+def _overlapping(material: Material) -> Iterator[RuleFinding]:
+    scaled: dict[Key, tuple[LintedAutoscaler, Workload]] = {}
     for autoscaler in material.autoscalers:
         workload = workloads.target_of(autoscaler, material)
         if workload:
@@ -50,8 +50,10 @@ def _picks(workload: Workload, other: Workload) -> bool:
     return other.item.key != workload.item.key and workload.selector.matches(other.labels)
 
 
-def _overlap(autoscaler: Autoscaler, workload: Workload, other: Autoscaler, picked: Sequence[Workload]) -> Found:
-    return Found(
+def _overlap(
+    autoscaler: LintedAutoscaler, workload: Workload, other: LintedAutoscaler, picked: Sequence[Workload]
+) -> RuleFinding:
+    return RuleFinding(
         workload.item,
         "spec.selector",
         f"the selector picks the pods of {_listed([each.item for each in picked])} too, so that the autoscalers "
@@ -62,7 +64,7 @@ def _overlap(autoscaler: Autoscaler, workload: Workload, other: Autoscaler, pick
     )
 
 
-def _several(material: Material) -> Iterator[Found]:
+def _several(material: Material) -> Iterator[RuleFinding]:
     owners: dict[Key, list[Item]] = defaultdict(list)
     for autoscaler in material.autoscalers:
         owners[autoscaler.target_key].append(autoscaler.item)
@@ -75,9 +77,9 @@ def _several(material: Material) -> Iterator[Found]:
             yield _rival(autoscaler, rivals)
 
 
-def _rival(autoscaler: Autoscaler, rivals: Sequence[Item]) -> Found:
+def _rival(autoscaler: LintedAutoscaler, rivals: Sequence[Item]) -> RuleFinding:
     reference = autoscaler.reference
-    return Found(
+    return RuleFinding(
         autoscaler.item,
         "spec.scaleTargetRef",
         f"{reference.get('kind', '')} {autoscaler.item.namespace}/{reference.get('name', '')} is scaled by "
@@ -102,7 +104,7 @@ def _is_owned(item: Item, owner: Item) -> bool:
     return any((each.get("kind"), each.get("name")) == (owner.kind, owner.name) for each in owners)
 
 
-def _vertical(material: Material) -> Iterator[Found]:
+def _vertical(material: Material) -> Iterator[RuleFinding]:
     targets: dict[Key, list[Item]] = defaultdict(list)
     for item in material.of_kind("autoscaling.k8s.io", "VerticalPodAutoscaler"):
         reference = mapping(item.spec.get("targetRef"))
@@ -129,9 +131,9 @@ def _controlled(vertical: Item) -> set[str]:
     return found | set(_RESOURCES) if has_rest else found
 
 
-def _both(autoscaler: Autoscaler, vertical: Item, shared: Sequence[str]) -> Found:
+def _both(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
     resources = " and ".join(shared)
-    return Found(
+    return RuleFinding(
         autoscaler.item,
         "spec.metrics",
         f"the autoscaler scales by {resources}, and {vertical.shown} changes the requests of {resources} of the same "

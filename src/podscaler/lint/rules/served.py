@@ -6,8 +6,8 @@ adapters.
 
 from collections.abc import Iterator, Mapping
 
-from podscaler.lint.findings import Found, Rule, Severity
-from podscaler.lint.material import Autoscaler, Material, Metric
+from podscaler.lint.findings import Rule, RuleFinding, Severity
+from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
 
 RESOURCE, CUSTOM, EXTERNAL = "metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"
 GROUPS: Mapping[str, str] = {
@@ -23,7 +23,7 @@ _UNLISTED = frozenset({"externalmetrics"})
 """What adapters list that do not list their metrics."""
 
 
-def _unserved(material: Material) -> Iterator[Found]:
+def _unserved(material: Material) -> Iterator[RuleFinding]:
     served = material.cluster.metrics if material.cluster else {}
     for autoscaler in material.autoscalers:
         for metric in autoscaler.metrics:
@@ -32,9 +32,11 @@ def _unserved(material: Material) -> Iterator[Found]:
                 yield from _checked(autoscaler, metric, group, served[group])
 
 
-def _checked(autoscaler: Autoscaler, metric: Metric, group: str, listed: frozenset[str] | None) -> Iterator[Found]:
+def _checked(
+    autoscaler: LintedAutoscaler, metric: LintedMetric, group: str, listed: frozenset[str] | None
+) -> Iterator[RuleFinding]:
     if listed is None:
-        yield Found(
+        yield RuleFinding(
             autoscaler.item,
             metric.path,
             f"the cluster does not serve {group}, which metrics of type {metric.type} come from",
@@ -42,7 +44,7 @@ def _checked(autoscaler: Autoscaler, metric: Metric, group: str, listed: frozens
             other=autoscaler.target,
         )
     elif group != RESOURCE and listed - _UNLISTED and not _is_listed(metric, listed):
-        yield Found(
+        yield RuleFinding(
             autoscaler.item,
             f"{metric.path}.metric.name",
             f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_for(metric)}",
@@ -51,7 +53,7 @@ def _checked(autoscaler: Autoscaler, metric: Metric, group: str, listed: frozens
         )
 
 
-def _is_listed(metric: Metric, listed: frozenset[str]) -> bool:
+def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
     name = metric.name
     if metric.type == "External":
         return name in listed
@@ -62,13 +64,13 @@ def _is_listed(metric: Metric, listed: frozenset[str]) -> bool:
     return any(plural in (kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies") for plural in names)
 
 
-def _for(metric: Metric) -> str:
+def _for(metric: LintedMetric) -> str:
     if metric.type == "External":
         return ""
     return " for pods" if metric.type == "Pods" else f" for {_described(metric)}"
 
 
-def _described(metric: Metric) -> str:
+def _described(metric: LintedMetric) -> str:
     kind: str = (metric.source.get("describedObject") or {}).get("kind", "")
     return kind
 

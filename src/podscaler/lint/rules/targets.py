@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from podscaler.api import catalog
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import mapping, mappings, text
-from podscaler.lint.material import Autoscaler, Material
+from podscaler.lint.material import LintedAutoscaler, Material
 
 _REFERENCE = "spec.scaleTargetRef"
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -19,12 +19,12 @@ _NEVER_SCALED = frozenset({("batch", "job"), ("batch", "cronjob"), ("", "pod"), 
 _MOVED = frozenset({"deployment", "replicaset", "daemonset"})
 
 
-def _unscalable(material: Material) -> Iterator[Found]:
+def _unscalable(material: Material) -> Iterator[RuleFinding]:
     defined = _defined(material)
     for autoscaler in material.autoscalers:
         reason = _reason(autoscaler, material, defined)
         if reason:
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 f"{_REFERENCE}.kind",
                 f"the target {_shown(autoscaler)} {reason}: the autoscaler never scales anything",
@@ -33,7 +33,7 @@ def _unscalable(material: Material) -> Iterator[Found]:
             )
 
 
-def _reason(autoscaler: Autoscaler, material: Material, defined: dict[tuple[str, str], bool]) -> str:
+def _reason(autoscaler: LintedAutoscaler, material: Material, defined: dict[tuple[str, str], bool]) -> str:
     """Why the target cannot be scaled, empty where it can be or that is not known."""
     kind = (autoscaler.target_key.group, autoscaler.target_key.kind)
     if kind[0] == "extensions" and kind[1] in _MOVED:
@@ -75,11 +75,11 @@ def _defined(material: Material) -> dict[tuple[str, str], bool]:
     return found
 
 
-def _missing(material: Material) -> Iterator[Found]:
+def _missing(material: Material) -> Iterator[RuleFinding]:
     for autoscaler in material.autoscalers:
         if autoscaler.target is None and _should_be_there(autoscaler, material):
             place = "in the cluster" if material.cluster else "among the files"
-            yield Found(
+            yield RuleFinding(
                 autoscaler.item,
                 f"{_REFERENCE}.name",
                 f"the target {_shown(autoscaler)} is not {place}{_similar(autoscaler, material)}",
@@ -87,7 +87,7 @@ def _missing(material: Material) -> Iterator[Found]:
             )
 
 
-def _should_be_there(autoscaler: Autoscaler, material: Material) -> bool:
+def _should_be_there(autoscaler: LintedAutoscaler, material: Material) -> bool:
     """Whether enough is given to say that a target is missing: its namespace has workloads, or a cluster was asked."""
     key = autoscaler.target_key
     if material.cluster and (key.group, key.kind) in material.cluster.listed:
@@ -98,7 +98,7 @@ def _should_be_there(autoscaler: Autoscaler, material: Material) -> bool:
     return is_known and any(material.of_kind(*kind, key.namespace) for kind, scales in _built_in().items() if scales)
 
 
-def _similar(autoscaler: Autoscaler, material: Material) -> str:
+def _similar(autoscaler: LintedAutoscaler, material: Material) -> str:
     """A hint at what may have been meant, empty without one."""
     key = autoscaler.target_key
     for item in material.of_kind(key.group, key.kind):
@@ -111,7 +111,7 @@ def _similar(autoscaler: Autoscaler, material: Material) -> str:
     return ""
 
 
-def _shown(autoscaler: Autoscaler) -> str:
+def _shown(autoscaler: LintedAutoscaler) -> str:
     reference = autoscaler.reference
     return f"{reference.get('kind', '')} {autoscaler.target_key.namespace}/{reference.get('name', '')}"
 

@@ -8,19 +8,19 @@ import re
 from collections.abc import Iterator
 
 from podscaler.api import schema
-from podscaler.lint.findings import Found, Rule, Severity
-from podscaler.lint.items import Fault, Item
+from podscaler.lint.findings import Rule, RuleFinding, Severity
+from podscaler.lint.items import APIFinding, Item
 from podscaler.lint.material import Material, is_autoscaler
 
 _ZERO = "to support scaling to zero replicas"
 
 
-def _refused(material: Material) -> Iterator[Found]:
+def _refused(material: Material) -> Iterator[RuleFinding]:
     for item in material.items:
         for fault in item.faults:
             if not _is_about_zero(item, fault):
                 message = f"{fault.field}: {fault.text}" if fault.field else fault.text
-                yield Found(item, fault.field, message, _fix(item, fault))
+                yield RuleFinding(item, fault.field, message, _fix(item, fault))
 
 
 _UNKNOWN = re.compile(r'unknown field "(?P<path>[^"]+)"')
@@ -35,7 +35,7 @@ _LIMITED = {
 _NO_OBJECT = "write one Kubernetes object in each document, with apiVersion and kind"
 
 
-def _fix(item: Item, fault: Fault) -> str:
+def _fix(item: Item, fault: APIFinding) -> str:
     """What to write instead, as far as the words of the API server tell."""
     if unknown := _UNKNOWN.search(fault.text):
         return _fix_of_unknown(item, unknown["path"])
@@ -75,10 +75,10 @@ def _fields(item: Item, parent: str) -> list[str]:
     return [each.name for each in message.json_fields()] if message else []
 
 
-def _without_waking_metric(material: Material) -> Iterator[Found]:
+def _without_waking_metric(material: Material) -> Iterator[RuleFinding]:
     for item in material.items:
         if any(_is_about_zero(item, fault) for fault in item.faults):
-            yield Found(
+            yield RuleFinding(
                 item,
                 "spec.minReplicas",
                 "minReplicas is 0, but no metric could wake the target: metrics of pods say nothing without pods",
@@ -86,7 +86,7 @@ def _without_waking_metric(material: Material) -> Iterator[Found]:
             )
 
 
-def _is_about_zero(item: Item, fault: Fault) -> bool:
+def _is_about_zero(item: Item, fault: APIFinding) -> bool:
     return is_autoscaler(item) and fault.field == "spec.metrics" and fault.text.endswith(_ZERO)
 
 

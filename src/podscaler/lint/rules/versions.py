@@ -6,7 +6,7 @@ Source: docs/spec/api.md 6 (Older versions); the deprecation guide of Kubernetes
 from collections.abc import Iterator
 
 from podscaler.api import conversion
-from podscaler.lint.findings import Found, Rule, Severity
+from podscaler.lint.findings import Rule, RuleFinding, Severity
 from podscaler.lint.items import Item
 from podscaler.lint.material import Material, is_autoscaler
 
@@ -15,11 +15,11 @@ _WORKLOADS_GONE = "1.16"
 _WORKLOAD_VERSIONS = frozenset({"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"})
 
 
-def _removed(material: Material) -> Iterator[Found]:
+def _removed(material: Material) -> Iterator[RuleFinding]:
     for item in material.items:
         warning, fix = _autoscaler(item) if is_autoscaler(item) else _workload(item)
         if warning:
-            yield Found(item, "apiVersion", warning, fix)
+            yield RuleFinding(item, "apiVersion", warning, fix)
 
 
 def _autoscaler(item: Item) -> tuple[str, str]:

@@ -14,10 +14,10 @@ from podscaler.api.managed_fields import (
     message_types,
     structural_types,
 )
-from podscaler.api.managed_fields.kinds import Application, Kind
+from podscaler.api.managed_fields.kinds import Application, ManagedKind
 from podscaler.api.managed_fields.managers import Entries
 from podscaler.api.managed_fields.scale_fields import ScaleFields
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import Versions
 from podscaler.errors import StatusError
 
@@ -31,7 +31,7 @@ ANY = structural_types.of_kind(
 AUTOSCALER = message_types.of_message("autoscaling/v2.HorizontalPodAutoscaler")
 
 
-def _type(version: str) -> Type | None:
+def _type(version: str) -> FieldType | None:
     return {"v1": ANY, "v2": ANY}.get(version)
 
 
@@ -42,7 +42,7 @@ def _converted(obj: Object, version: str, wanted: str) -> Object:
     return {**obj, "spec": spec} if "spec" in obj else obj
 
 
-KIND = Kind(Versions(_type, _converted, {}), lambda _version: {})
+KIND = ManagedKind(Versions(_type, _converted, {}), lambda _version: {})
 
 
 def entry(name: str, operation: str = "Apply", *, version: str = "v1", time: str = NOW, **fields: Any) -> Object:
@@ -183,7 +183,7 @@ def test_untracked_objects_have_a_first_owner() -> None:
 
 def test_configurations_must_fit() -> None:
     """What the type does not know is refused before anything else."""
-    kind = Kind(Versions({"v2": AUTOSCALER}.get, _converted, {}), lambda _version: {})
+    kind = ManagedKind(Versions({"v2": AUTOSCALER}.get, _converted, {}), lambda _version: {})
     with pytest.raises(applying.ConfigurationError, match=r"^\.spec\.zz: field not declared in schema$"):
         kinds.applied(kind, None, [], Application({"spec": {"zz": 1}}, "a", "v2", NOW))
 

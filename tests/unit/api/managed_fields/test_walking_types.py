@@ -14,7 +14,7 @@ from podscaler.api.managed_fields import (
     structural_types,
     types,
 )
-from podscaler.api.managed_fields.types import Type
+from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
 
@@ -285,8 +285,8 @@ def test_types_of_built_in_objects() -> None:
     """A selector has one owner, a template many; a quantity is text or number."""
     fields = DEPLOYMENT.map
     assert fields is not None
-    inside = (fields.child("spec") or Type()).map
+    inside = (fields.child("spec") or FieldType()).map
     assert inside is not None
-    atomic = {name: (inside.child(name) or Type()).map for name in ("selector", "template")}
+    atomic = {name: (inside.child(name) or FieldType()).map for name in ("selector", "template")}
     assert {name: kind.atomic for name, kind in atomic.items() if kind} == {"selector": True, "template": False}
-    assert types.shape_of(types.DEDUCED, 1) == Type(scalar="untyped")
+    assert types.shape_of(types.DEDUCED, 1) == FieldType(scalar="untyped")

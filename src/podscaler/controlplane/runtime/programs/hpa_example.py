@@ -26,7 +26,7 @@ def burn(iterations: int) -> float:
     return x
 
 
-class Handler(BaseHTTPRequestHandler):
+class LoadHandler(BaseHTTPRequestHandler):
     """Answers every GET and HEAD with `OK!` after burning CPU."""
 
     protocol_version = "HTTP/1.1"
@@ -39,14 +39,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Burn, then answer."""
-        with Handler.lock:
-            Handler.busy += 1
+        with LoadHandler.lock:
+            LoadHandler.busy += 1
         try:
             burn(self.iterations)
             self.answer(b"OK!")
         finally:
-            with Handler.lock:
-                Handler.busy -= 1
+            with LoadHandler.lock:
+                LoadHandler.busy -= 1
 
     do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
     do_POST = do_GET  # noqa: N815 - the name that http.server looks for
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
-        if Handler.draining.is_set():
+        if LoadHandler.draining.is_set():
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()
@@ -68,29 +68,29 @@ class Handler(BaseHTTPRequestHandler):
         print(f'{self.client_address[0]} "{self.requestline}" {code} {size}', flush=True)
 
 
-class Server(ThreadingHTTPServer):
+class ExampleServer(ThreadingHTTPServer):
     """A thread a connection; idle keep-alive connections do not hold up the end."""
 
     daemon_threads = True
     request_queue_size = 128
 
 
-def drain(server: Server) -> None:
+def drain(server: ExampleServer) -> None:
     """Finish what is under way, then make `serve_forever` return."""
-    Handler.draining.set()
+    LoadHandler.draining.set()
     pause = threading.Event()
     pause.wait(LAME_DUCK_S)
-    while Handler.busy:
+    while LoadHandler.busy:
         pause.wait(0.02)
     server.shutdown()
 
 
 def main() -> int:
     """Serve until SIGTERM; exit status 1 where the address cannot be had."""
-    Handler.iterations = int(os.environ.get("ITERATIONS", Handler.iterations))
+    LoadHandler.iterations = int(os.environ.get("ITERATIONS", LoadHandler.iterations))
     address = (os.environ.get("POD_IP", "127.0.0.1"), int(os.environ.get("PORT", "80")))
     try:
-        server = Server(address, Handler)
+        server = ExampleServer(address, LoadHandler)
     except OSError as error:
         print(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}", file=sys.stderr, flush=True)
         return 1
