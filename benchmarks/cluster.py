@@ -30,8 +30,9 @@ from benchmarks.cluster_plane import Plane
 from benchmarks.cluster_subjects import BUILT_IN, BUILT_IN_STOCK, OURS, Subject
 from benchmarks.controller_loop import print_table
 
-from podscaler.kube import http_transport, locate
-from podscaler.kube.client import Client
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
 
 HEAD = (
     "case",

@@ -17,9 +17,9 @@ from benchmarks.cluster_objects import Layout
 from benchmarks.cluster_plane import Plane
 from benchmarks.cluster_subjects import Running, Series, Subject
 
-from podscaler.clock import SystemClock
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client
 
 SETTLE_LIMIT_S = 120.0
 CLOCK = SystemClock()

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from podscaler.errors import StatusError
-from podscaler.kube.client import MERGE_PATCH, Client
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import MERGE_PATCH, Client
 
 PODS_EACH = 3
 PODS_METRIC = "requests"

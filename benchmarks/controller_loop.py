@@ -19,16 +19,16 @@ from pathlib import Path
 import uvloop
 from benchmarks.scripted_api import scripted_api
 
-from podscaler.api import recording
-from podscaler.cli.recording import open_recording
-from podscaler.clock import SystemClock
-from podscaler.controller.loop import Controller
-from podscaler.controller.record_file import RecordFile
-from podscaler.controller.recording import Recording
-from podscaler.controller.settings import ControllerSettings
-from podscaler.kube import http_transport
-from podscaler.kube.client import Client
-from podscaler.kube.config import Config
+from podscaler.api.typed import recording
+from podscaler.base.clock import SystemClock
+from podscaler.cli.options.recording import open_recording
+from podscaler.controller.controller import Controller
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.controller.recording.recording import Recording
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
 
 WARM_UP_S = 3.0
 MEASURED_S = 8.0

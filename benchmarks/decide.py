@@ -12,12 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from podscaler.api import autoscaling
-from podscaler.cli import replay as command
-from podscaler.core import decide, history, replay, spec
-from podscaler.core.history import History
-from podscaler.core.model import ContainerRequests, Observation, Pod, PodSamples, Sample, Scale
-from podscaler.core.spec import Spec
+from podscaler.api.typed import autoscaling
+from podscaler.cli.commands import replay as command
+from podscaler.core import decide
+from podscaler.core.model import history, spec
+from podscaler.core.model.history import History
+from podscaler.core.model.model import ContainerRequests, Observation, Pod, PodSamples, Sample, Scale
+from podscaler.core.model.spec import Spec
+from podscaler.core.replay import replay
 
 SECOND_NS = 1_000_000_000
 START = 1_767_225_600 * SECOND_NS

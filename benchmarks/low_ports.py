@@ -10,11 +10,12 @@ import sys
 import time
 from dataclasses import dataclass
 
-from podscaler.controlplane.runtime import capabilities, launch_plan, processes
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.runtime.launch_plan import Launch
-from podscaler.controlplane.runtime.port_translation import PortTranslator
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.kubelet.launching import capabilities, launch_plan
+from podscaler.controlplane.kubelet.launching.launch_plan import Launch
+from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
+from podscaler.controlplane.kubelet.processes import processes
+from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.network.addresses import AddressBlock
 
 POD = "127.255.1.1"
 CALLS = 20_000

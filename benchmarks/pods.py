@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from podscaler.cli.control_plane import ControlPlane, UpSettings
+from podscaler.base.clock import SystemClock
 from podscaler.cli.garbage import OldGarbage
-from podscaler.clock import SystemClock
-from podscaler.controller.settings import ControllerSettings
+from podscaler.cli.up.control_plane import ControlPlane, UpSettings
+from podscaler.controller.options.settings import ControllerSettings
 
 PODS = (1000,)
 LIMIT_S = 540.0

@@ -28,8 +28,9 @@ from benchmarks.soak_faults import Fault
 from benchmarks.soak_plane import SoakPlane, SwayingScript, make_plane
 from benchmarks.soak_syncs import Syncs
 
-from podscaler.kube import http_transport, locate
-from podscaler.kube.client import Client
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
 
 PERIOD_S = 15.0
 FAULT_EVERY_S = 10.0

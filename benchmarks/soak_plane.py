@@ -16,7 +16,7 @@ from benchmarks.cluster_plane import Plane
 from benchmarks.gate import LoopThread
 from benchmarks.metrics_server import MetricsServer
 
-from podscaler.kube.client import Client
+from podscaler.kube.client.client import Client
 
 SWAY_EVERY_S = 0.6
 SWAY_MILLI = 101

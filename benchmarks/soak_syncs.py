@@ -11,8 +11,8 @@ from contextlib import suppress
 import msgspec
 from benchmarks.cluster_measure import CLOCK, HPAS
 
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client
 
 AGAIN_S = 0.2
 GONE = 410

@@ -17,13 +17,13 @@ from typing import Any
 
 import psutil
 
-from podscaler.api import catalog
-from podscaler.clock import SystemClock
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import ListOptions, UpdateOptions
-from podscaler.controlplane.store import Store, open_store
-from podscaler.controlplane.watching import Notice, Subscription
+from podscaler.api.kinds import catalog
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import ListOptions, UpdateOptions
+from podscaler.controlplane.storage.store import Store, open_store
+from podscaler.controlplane.storage.watching import Notice, Subscription
 
 Row = tuple[str, str]
 STATUS = UpdateOptions(subresource="status")

@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from podscaler.controller.leading import bounded, fence
-from podscaler.controller.leading.election import Election
-from podscaler.controller.leading.fence import Deposed, FencedTransport
-from podscaler.controller.leading.leadership import Leadership
-from podscaler.controller.leading.sharding import Sharding
-from podscaler.controller.leading.share import Part
-from podscaler.controller.leading.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leading.tenure import Tenure
-from podscaler.controller.leading.timing import Timing
-from podscaler.kube.cache import Key
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response
+from podscaler.controller.leaderelection import fence, timeouts
+from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.fence import Deposed, FencedTransport
+from podscaler.controller.leaderelection.leadership import Leadership
+from podscaler.controller.leaderelection.shard_ownership import Part
+from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
+from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.sharding.sharding import Sharding
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Key
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.leases import LeaseServer, LeaseTransport, OwnClock
 
@@ -98,7 +98,7 @@ class Process:
         self.line.is_cut = True
         self.line.moves.set()
         self._world.processes.pop(self.name, None)
-        await bounded.end(self.task, *self._syncs.values())
+        await timeouts.end(self.task, *self._syncs.values())
 
     def pause(self) -> None:
         """Let nothing of it go on."""
@@ -109,7 +109,7 @@ class Process:
         self.line.moves.set()
 
     async def _end(self, part: Part) -> None:
-        await bounded.end(*(self._syncs.pop(key) for key in list(self._syncs) if part(key)))
+        await timeouts.end(*(self._syncs.pop(key) for key in list(self._syncs) if part(key)))
 
     async def _sync(self, key: Key) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 A port that was free a moment ago may be somebody else's by the time it is used: of another test, of another run of the
 tests on this machine, or of any connection. So the address is one that nobody else uses, in a block of loopback
-addresses that `podscaler up` never claims (`controlplane/runtime/addresses.py`); where the machine has only 127.0.0.1,
+addresses that `podscaler up` never claims (`controlplane/network/addresses.py`); where the machine has only 127.0.0.1,
 it is that one.
 """
 

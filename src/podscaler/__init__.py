@@ -1,3 +1,5 @@
 """podscaler: a Kubernetes HorizontalPodAutoscaler that explains every decision."""
 
-__version__ = "0.1.0"
+from podscaler.base.version import __version__
+
+__all__ = ["__version__"]

@@ -18,7 +18,7 @@ def main() -> None:
 
 def complete_for_kubectl() -> None:
     """Propose what may follow `kubectl podscaler WORD...`; the words are the arguments."""
-    from podscaler.cli.completion import answer_kubectl
+    from podscaler.cli.commands.completion import answer_kubectl
 
     answer_kubectl(cli, sys.argv[1:])
 

@@ -10,10 +10,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from podscaler.api import canonical, catalog, decoding, resources
-from podscaler.api import field as fields
-from podscaler.api.kinds import metadata, scaling, semantics
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.api.machinery import field as fields
+from podscaler.api.resource import metadata, resources, scaling, semantics
+from podscaler.api.schema import canonical, decoding
+from podscaler.base.errors import StatusError
 
 Object = dict[str, Any]
 

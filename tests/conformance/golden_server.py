@@ -12,22 +12,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from podscaler.api import catalog
-from podscaler.clock import SystemClock
-from podscaler.controlplane import limit_ranges, pod_classes
-from podscaler.controlplane.access import bootstrap, signing_key
-from podscaler.controlplane.access.account_tokens import AccountTokens
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.controlplane.aggregation.layer import Aggregation
-from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.registry import VirtualObjects
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.server.app import ApiServer, ServerParts
-from podscaler.controlplane.services.cluster_ips import ClusterIPs
-from podscaler.controlplane.store import open_store, run_inline
+from podscaler.api.kinds import catalog
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.admission import limit_ranges, pod_classes
+from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
+from podscaler.controlplane.auth.account_tokens import AccountTokens
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.controllers.cluster import bootstrap
+from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.credentials import signing_key
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.network.cluster_ips import ClusterIPs
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import VirtualObjects
+from podscaler.controlplane.registry.users import ADMIN, User
+from podscaler.controlplane.storage.store import open_store, run_inline
 
 ADMIN_TOKEN = "admin-token"
 VIEWER_TOKEN = "viewer-token"

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api import instants
-from podscaler.core import replay
+from podscaler.api.machinery import instants
+from podscaler.core.replay import replay
 
 VECTORS = Path(__file__).parent / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import canonical, decoding, protobuf
-from podscaler.api.decoding import DecodeError
+from podscaler.api.protobuf import protobuf
+from podscaler.api.schema import canonical, decoding
+from podscaler.api.schema.decoding import DecodeError
 
 VECTORS = [json.loads(line) for line in (Path(__file__).parent / "decoding.jsonl").read_text().splitlines()]
 

@@ -19,8 +19,8 @@ from golden_server import ADMIN_TOKEN, serving
 
 import prerequisites
 import sampling
-from podscaler.clock import SystemClock
-from podscaler.controlplane.access import certificates, kubeconfig
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.credentials import certificates, kubeconfig
 from real_programs import kubectls
 
 TRANSCRIPTS = Path(__file__).parent / "golden" / "kubectl.jsonl"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import conversion, decoding
+from podscaler.api.kinds.autoscaling import conversion
+from podscaler.api.schema import decoding
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "hpa_conversions.jsonl").read_text().splitlines()]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import decoding, protobuf, schema
+from podscaler.api.protobuf import protobuf
+from podscaler.api.schema import decoding, schema
 
 TRANSCRIPTS = Path(__file__).parent / "golden" / "kubectl.jsonl"
 

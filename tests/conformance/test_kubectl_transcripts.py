@@ -19,8 +19,8 @@ from golden_server import ADMIN_TOKEN, VIEWER_TOKEN, serving
 from kubectl_session import Server, Session
 
 import prerequisites
-from podscaler.clock import SystemClock
-from podscaler.controlplane.access import certificates
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.credentials import certificates
 from real_programs import kubectls
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog, openapi
+from podscaler.api.kinds import catalog
+from podscaler.api.openapi import openapi
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = [

@@ -10,10 +10,10 @@ import os
 import sys
 from pathlib import Path
 
-from podscaler.clock import SystemClock
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.store import open_store
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.store import open_store
 from podscaler.testing.kinds import KINDS, obj
 
 GADGETS = "gadgets.example.com"

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from patience import WITHIN_S
-from podscaler.kube import http_transport
-from podscaler.kube.config import Config
-from podscaler.kube.transport import Request, TransportError
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.transport import Request, TransportError
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -371,7 +371,7 @@ async def test_who_stops_waiting_leaves_no_answer_behind() -> None:
 
 async def test_more_requests_than_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who finds no connection free waits for one; all are answered, over no more than there may be."""
-    monkeypatch.setattr("podscaler.kube.pool.CONNECTIONS", 3)
+    monkeypatch.setattr("podscaler.kube.transport.pool.CONNECTIONS", 3)
     api = Api()
     async with _serving(api.serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")

@@ -5,9 +5,9 @@ import random
 from collections import Counter
 
 from patience import WITHIN_S
-from podscaler.kube import http_transport
-from podscaler.kube.config import Config
-from podscaler.kube.transport import Request, TransportError
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.transport import Request, TransportError
 
 WORKERS = 40
 REQUESTS_EACH = 40

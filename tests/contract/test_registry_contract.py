@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.registry import ObjectEvent, Registry
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import KINDS, obj
 from podscaler.testing.registry import OpenRegistry, open_registry

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from patience import WITHIN_S
-from podscaler.clock import SystemClock
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import ListOptions
-from podscaler.controlplane.store import open_store
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import ListOptions
+from podscaler.controlplane.storage.store import open_store
 from podscaler.testing.kinds import KINDS
 
 GADGETS = "gadgets.example.com"

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from podscaler.kube.config import Config
-from podscaler.kube.credentials import bearer
-from podscaler.kube.http_transport import HttpTransport
-from podscaler.kube.transport import Request, Response, Transport, TransportError
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.credentials import bearer
+from podscaler.kube.transport.http_transport import HttpTransport
+from podscaler.kube.transport.transport import Request, Response, Transport, TransportError
 from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer
 
 

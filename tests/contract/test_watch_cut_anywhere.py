@@ -9,12 +9,12 @@ import pytest
 
 import sampling
 from patience import WITHIN_S
-from podscaler.api.pods import Pod
-from podscaler.kube import http_transport
-from podscaler.kube.cache import Cache
-from podscaler.kube.client import Client
-from podscaler.kube.config import Config
-from podscaler.kube.watch import Reflector, WatchSource
+from podscaler.api.typed.pods import Pod
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Cache
+from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
 from podscaler.testing import VirtualClock
 
 

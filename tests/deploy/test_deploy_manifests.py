@@ -12,9 +12,9 @@ import yaml
 import shipped_manifests as shipped
 from podscaler import __version__
 from podscaler.cli.main import cli
-from podscaler.controller import permissions
-from podscaler.controller.leading import election
-from podscaler.controlplane.access import bootstrap_roles
+from podscaler.controller.leaderelection import election
+from podscaler.controller.server import permissions
+from podscaler.controlplane.controllers.cluster import bootstrap_roles
 from shipped_manifests import Grant, container, grants, of_kind, read
 
 RBAC = read("base", "rbac.yaml")

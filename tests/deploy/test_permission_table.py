@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from podscaler.controller import permissions
+from podscaler.controller.server import permissions
 from shipped_manifests import DEPLOY, Grant, grants, helm_template, of_kind, read
 
 PAGE = DEPLOY.parent / "docs" / "controller.md"

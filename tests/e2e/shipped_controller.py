@@ -17,7 +17,7 @@ import yaml
 
 import shipped_manifests as shipped
 from patience import COMMAND_WITHIN_S, WITHIN_S
-from podscaler.controller.leading import election
+from podscaler.controller.leaderelection import election
 from real_programs import real_program
 from shipped_manifests import NAMESPACE, Grant, grants
 

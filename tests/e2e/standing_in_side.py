@@ -23,9 +23,10 @@ from benchmarks.cluster_metrics import GROUPS, scripted_metrics
 from up_process import KUBECTL, QUICK, Up, eventually
 
 from patience import COMMAND_WITHIN_S, WITHIN_S
-from podscaler.clock import SystemClock
-from podscaler.kube import http_transport, locate
-from podscaler.kube.client import Client
+from podscaler.base.clock import SystemClock
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
 
 Object = dict[str, Any]
 DEFINITION = Path(__file__).parents[2] / "deploy" / "crd" / "podautoscalers.yaml"

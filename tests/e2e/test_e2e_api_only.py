@@ -10,7 +10,7 @@ import pytest
 from up_process import Up, eventually
 
 from patience import WITHIN_S
-from podscaler.api import protobuf
+from podscaler.api.protobuf import protobuf
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 HPAS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from up_process import Up, eventually
 
-from podscaler.api import catalog
+from podscaler.api.kinds import catalog
 
 pytestmark = pytest.mark.e2e
 

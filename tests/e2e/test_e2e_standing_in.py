@@ -15,7 +15,7 @@ from standing_in_side import NAMESPACE, Side
 from up_process import eventually
 
 import prerequisites
-from podscaler.controller import installation
+from podscaler.controller.options import installation
 
 pytestmark = pytest.mark.e2e
 

@@ -15,14 +15,16 @@ import pytest
 
 import prerequisites
 from patience import WITHIN_S
-from podscaler.api import catalog
-from podscaler.clock import SystemClock
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.runtime import addresses, capabilities, identity
-from podscaler.controlplane.runtime.node_agent import NodeAgent
-from podscaler.controlplane.runtime.settings import RuntimeSettings
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.kubelet.launching import capabilities
+from podscaler.controlplane.kubelet.node_agent import NodeAgent
+from podscaler.controlplane.kubelet.processes import process_identity
+from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.network import addresses
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.registry import LogOptions
 from podscaler.testing.registry import open_registry
 
 FOREVER = ["/bin/sh", "-c", "while true; do sleep 1; done"]
@@ -133,7 +135,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 async def gone(pid: int) -> None:
-    await eventually(lambda: identity.start_mark(pid), lambda mark: mark is None)
+    await eventually(lambda: process_identity.start_mark(pid), lambda mark: mark is None)
 
 
 async def test_nothing_survives_its_container(node: Node) -> None:
@@ -145,7 +147,9 @@ async def test_nothing_survives_its_container(node: Node) -> None:
     await node.registry.delete("pods", "default", "p")
     await node.until("p", "gone")
     mine = frozenset((_instance(node),))
-    await eventually(lambda: identity.marked_processes(identity.INSTANCE_VARIABLE, mine), lambda found: found == {})
+    await eventually(
+        lambda: process_identity.marked_processes(process_identity.INSTANCE_VARIABLE, mine), lambda found: found == {}
+    )
 
 
 def _instance(node: Node) -> str:
@@ -342,7 +346,7 @@ async def test_a_stopped_node_leaves_no_process(node: Node) -> None:
     await node.until("p", "Running")
     pid, before = await node.pid("p"), node.registry.get("pods", "default", "p")
     await node.stop()
-    assert identity.start_mark(pid) is None
+    assert process_identity.start_mark(pid) is None
     await node.start()
     await eventually(lambda: node.container("p").get("restartCount", 0), lambda count: count == 1)
     after = node.registry.get("pods", "default", "p")

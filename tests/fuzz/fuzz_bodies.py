@@ -11,7 +11,9 @@ from typing import Any
 
 from fuzz_objects import mutated
 
-from podscaler.api import protobuf, schema, yaml_output
+from podscaler.api.protobuf import protobuf
+from podscaler.api.schema import schema
+from podscaler.api.text import yaml_output
 
 JSON = "application/json"
 YAML = "application/yaml"

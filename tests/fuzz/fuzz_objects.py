@@ -8,8 +8,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api import schema
-from podscaler.api.schema import Field
+from podscaler.api.schema import schema
+from podscaler.api.schema.schema import Field
 
 Object = dict[str, Any]
 

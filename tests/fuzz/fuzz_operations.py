@@ -17,8 +17,8 @@ import fuzz_queries as queries
 from fuzz_client import Request
 from fuzz_server import RESOURCES, any_token
 
-from podscaler.api import openapi
-from podscaler.controlplane.server.reviews import REVIEWS
+from podscaler.api.openapi import openapi
+from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS
 
 METHODS = ("get", "post", "put", "patch", "delete")
 _WIDGETS = "/apis/fuzz.example.com/{v}/namespaces/{{namespace}}/widgets"

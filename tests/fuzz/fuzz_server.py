@@ -18,24 +18,27 @@ import fuzz_manifests as manifests
 from fuzz_client import Client, Request
 from fuzz_verdict import Alarm
 
-from podscaler.api import catalog, json_text
-from podscaler.api.kinds import hpa_removed, metrics
-from podscaler.clock import SystemClock
-from podscaler.controlplane import limit_ranges, pod_classes
-from podscaler.controlplane.access import bootstrap, signing_key
-from podscaler.controlplane.access.account_tokens import AccountTokens
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.metric_values.apis import MetricValues
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
-from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.server.app import ApiServer, ServerParts
-from podscaler.controlplane.services.cluster_ips import ClusterIPs
-from podscaler.controlplane.store import open_store, run_inline
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.autoscaling import hpa_removed
+from podscaler.api.kinds.core import metrics
+from podscaler.api.text import json_text
+from podscaler.base.clock import SystemClock
+from podscaler.controlplane.admission import limit_ranges, pod_classes
+from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
+from podscaler.controlplane.auth.account_tokens import AccountTokens
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.controllers.cluster import bootstrap
+from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.credentials import signing_key
+from podscaler.controlplane.metrics.custom.apis import MetricValues
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.network.cluster_ips import ClusterIPs
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
+from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.users import ADMIN, User
+from podscaler.controlplane.storage.store import open_store, run_inline
 
 RESOURCES = metrics.stored_among(hpa_removed.served_among(catalog.RESOURCES))
 ADMIN_TOKEN = "admin-token"

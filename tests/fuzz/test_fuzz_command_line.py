@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 
-from podscaler.api import yaml_output
+from podscaler.api.text import yaml_output
 from podscaler.cli.main import cli
 
 TESTS = Path(__file__).parents[1]

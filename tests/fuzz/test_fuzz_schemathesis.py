@@ -25,8 +25,8 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from schemathesis.specs.openapi.definitions import OPENAPI_30_VALIDATOR
 
 import sampling
-from podscaler.api import openapi
-from podscaler.controlplane.server.reviews import REVIEWS
+from podscaler.api.openapi import openapi
+from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS
 
 BASE_URL = "http://fuzz"
 DOCUMENTS = openapi.documents(RESOURCES, [review.offer for review in REVIEWS])

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from podscaler.api import canonical
-from podscaler.api.kinds import hpa_defaults
+from podscaler.api.kinds.autoscaling import hpa_defaults
+from podscaler.api.schema import canonical
 
 _QUANTITIES = st.sampled_from(["1", "500m", "2k", "100Mi", "1e3", "7"])
 _NAMES = st.text("abc<>&\u2028é", min_size=1, max_size=4)

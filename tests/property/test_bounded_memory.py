@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller.loop import Controller
-from podscaler.lru import LRU
+from podscaler.base.lru import LRU
+from podscaler.controller.controller import Controller
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import HPAS, FakeCluster

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.api.cel import programs, types
-from podscaler.api.cel.budget import Budget
-from podscaler.api.cel.faults import BudgetError, EvaluationError
-from podscaler.api.cel.issues import CompileError
-from podscaler.api.custom import rule_types, rule_values, structural
+from podscaler.api.cel.compile import programs
+from podscaler.api.cel.values import types
+from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.issues import CompileError
+from podscaler.api.crd import rule_types, rule_values, structural
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "recorded" / "rules.jsonl"
 EXPRESSION = re.compile(r'"(?:rule|messageExpression)": ("(?:[^"\\]|\\.)*")')

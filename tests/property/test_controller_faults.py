@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import sampling
-from podscaler.kube.transport import Request, Response
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, DEPLOYMENTS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal
 from podscaler.testing.transport import Feed, Reply, TransportFailure

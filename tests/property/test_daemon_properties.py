@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.controlplane.workloads import daemonset_planning
-from podscaler.controlplane.workloads.daemonset_planning import DaemonSetFacts, DaemonSetPlan
+from podscaler.controlplane.controllers.apps import daemonset_planning
+from podscaler.controlplane.controllers.apps.daemonset_planning import DaemonSetFacts, DaemonSetPlan
 from podscaler.testing import workloads as build
 
 Object = dict[str, Any]

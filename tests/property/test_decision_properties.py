@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.api.autoscaling import Condition
-from podscaler.core import bounds, decide, demand, history, settle
-from podscaler.core.history import History, Recommendation, ScaleEvent
-from podscaler.core.model import Answer, Failure, Observation, Pod, PodSamples, Sample, Values
-from podscaler.core.spec import Spec
-from podscaler.core.trace import Branch
+from podscaler.api.typed.autoscaling import Condition
+from podscaler.core import decide, demand, settle
+from podscaler.core.limits import bounds
+from podscaler.core.model import history
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.model import Answer, Failure, Observation, Pod, PodSamples, Sample, Values
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Branch
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.api import canonical, decoding, json_text, protobuf, schema, yaml_text
-from podscaler.api.decoding import DecodeError
-from podscaler.api.schema import Field
+from podscaler.api.protobuf import protobuf
+from podscaler.api.schema import canonical, decoding, schema
+from podscaler.api.schema.decoding import DecodeError
+from podscaler.api.schema.schema import Field
+from podscaler.api.text import json_text, yaml_text
 
 MESSAGES = ["apps/v1.Deployment", "autoscaling/v2.HorizontalPodAutoscaler", "core/v1.Service", "core/v1.Secret"]
 MAX_DEPTH = 5

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.kube.http_response import HTTPResponse
+from podscaler.kube.transport.http_response import HTTPResponse
 
 BODY = b'{"a":1}\n{"b":2}\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nWarning: one\r\nwarning: two\r\n"

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from podscaler.controller import history_record, stored_map
-from podscaler.controller.archive import Latest
-from podscaler.controller.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord
-from podscaler.core import history, lasting_history, stabilization
-from podscaler.core.history import EMPTY, History, Recommendation
-from podscaler.core.settings import SECOND_NS, Settings
+from podscaler.controller.history import history_record, stored_map
+from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord
+from podscaler.controller.history.store import Latest
+from podscaler.core.limits import stabilization
+from podscaler.core.model import history, lasting_history
+from podscaler.core.model.history import EMPTY, History, Recommendation
+from podscaler.core.model.settings import SECOND_NS, Settings
 
 PERIOD_S = 15
 LONGER_NS = 120 * SECOND_NS

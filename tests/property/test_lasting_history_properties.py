@@ -3,9 +3,10 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from podscaler.core import history, lasting_history, stabilization
-from podscaler.core.history import History, Recommendation, ScaleEvent
-from podscaler.core.settings import SECOND_NS, Settings
+from podscaler.core.limits import stabilization
+from podscaler.core.model import history, lasting_history
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.settings import SECOND_NS, Settings
 
 HOUR_S = 3600
 TIMES_S = st.integers(0, HOUR_S)

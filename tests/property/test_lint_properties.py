@@ -6,9 +6,10 @@ from hpa_objects import hpas
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.lint import linter, reading
-from podscaler.lint.items import DocumentOrigin
-from podscaler.lint.material import ClusterMaterial
+from podscaler.lint import linter
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import DocumentOrigin
+from podscaler.lint.model.lint_context import ClusterMaterial
 from podscaler.lint.rules import served
 
 KINDS = [

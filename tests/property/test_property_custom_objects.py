@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.api.custom import defaulting, pruning, structural, validation
-from podscaler.api.resources import Object
+from podscaler.api.crd import defaulting, pruning, structural, validation
+from podscaler.api.resource.resources import Object
 
 NAMES = st.sampled_from(["a", "b", "c"])
 

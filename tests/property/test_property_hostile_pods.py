@@ -17,9 +17,9 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from podscaler.api import catalog
-from podscaler.controlplane.runtime import http_check
-from podscaler.controlplane.runtime.pod_worker import PodWorker
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.kubelet.pods.pod_worker import PodWorker
+from podscaler.controlplane.kubelet.probes import http_check
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import open_registry

@@ -8,8 +8,8 @@ from hpa_objects import hpas
 from hypothesis import given, settings
 
 import sampling
-from podscaler.api import canonical, conversion, decoding
-from podscaler.api.kinds import hpa_v1
+from podscaler.api.kinds.autoscaling import conversion, hpa_v1
+from podscaler.api.schema import canonical, decoding
 
 PERMUTATIONS = [pytest.param(*pair) for pair in permutations(conversion.VERSIONS, 2)]
 PAIRS = pytest.mark.parametrize(("one", "other"), sampling.one_in(4, PERMUTATIONS))

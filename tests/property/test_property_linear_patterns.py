@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.api.custom import linear_patterns
+from podscaler.api.machinery import linear_patterns
 
 LEAVES = st.sampled_from(
     [

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.api import catalog
-from podscaler.api.quantity import Quantity
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.metric_values import schedule
-from podscaler.controlplane.metric_values.kinds import DescribableKinds
-from podscaler.controlplane.metric_values.parsing import COMMON, SUBJECTS, EntryContext, parse_entry
-from podscaler.controlplane.metric_values.schedule import Ramp
+from podscaler.api.kinds import catalog
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.metrics.custom import schedule
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.parsing import COMMON, SUBJECTS, EntryContext, parse_entry
+from podscaler.controlplane.metrics.custom.schedule import Ramp
 
 KINDS = DescribableKinds(catalog.RESOURCES)
 NUMBERS = ["", "5", "-1", "1e30", "1n", "5Gi", "much"]

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.runtime import container_state, lifecycle
-from podscaler.controlplane.runtime.container_state import ContainerState, Role, Terminated
-from podscaler.controlplane.runtime.lifecycle import PodActions
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.kubelet.containers import container_state
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Terminated
+from podscaler.controlplane.kubelet.pods import lifecycle
+from podscaler.controlplane.kubelet.pods.lifecycle import PodActions
 
 POLICIES = st.sampled_from(["Always", "OnFailure", "Never"])
 

@@ -5,16 +5,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.controlplane import entries
-from podscaler.controlplane.access.policy_index import (
+from podscaler.controlplane.auth.policy_index import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     ROLE_BINDINGS,
     ROLES,
     PolicyIndex,
 )
-from podscaler.controlplane.access.rules import Attributes, Authorizer
-from podscaler.controlplane.access.users import User
+from podscaler.controlplane.auth.rules import Attributes, Authorizer
+from podscaler.controlplane.registry.users import User
+from podscaler.controlplane.storage import entries
 
 Object = dict[str, Any]
 NAMES = st.sampled_from(("a", "b"))

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import sampling
-from podscaler.api import recording as format_
-from podscaler.cli import replay as replay_command
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.file_recording import FileRecording
-from podscaler.controller.record_file import RecordFile
-from podscaler.controller.recording import End, SyncRecord
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core import replay
+from podscaler.api.typed import recording as format_
+from podscaler.base.clock import NANOSECONDS
+from podscaler.cli.commands import replay as replay_command
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.file_recording import FileRecording
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.controller.recording.recording import End, SyncRecord
 from podscaler.core.decision import Decision
+from podscaler.core.replay import replay
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal

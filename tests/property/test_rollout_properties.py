@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.workloads import fenceposts, planning, replica_sets
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.deployment import deployment_planning, replica_sets, rollout_bounds
 from podscaler.testing import workloads as build
 
 bounds = st.one_of(st.integers(0, 5), st.integers(0, 100).map(lambda pct: f"{pct}%"))
@@ -32,7 +32,7 @@ class Cluster:
 
     def sync(self):
         self.now_ns += NANOSECONDS
-        plan = planning.plan(
+        plan = deployment_planning.plan(
             {**self.deployment, "status": dict(self.deployment["status"])},
             list(self.sets.values()),
             now_ns=self.now_ns,
@@ -86,20 +86,20 @@ def test_a_rollout_keeps_its_bounds_and_ends(surge, unavailable, script):
         size_before, available_before = cluster.totals()
         resized = any(
             one["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"]
-            != str(fenceposts.replicas(cluster.deployment))
+            != str(rollout_bounds.replicas(cluster.deployment))
             for one in replica_sets.active(cluster.sets.values())
         )
         cluster.sync()
         size, available = cluster.totals()
-        most = fenceposts.replicas(cluster.deployment) + fenceposts.max_surge(cluster.deployment)
-        least = fenceposts.replicas(cluster.deployment) - fenceposts.max_unavailable(cluster.deployment)
+        most = rollout_bounds.replicas(cluster.deployment) + rollout_bounds.max_surge(cluster.deployment)
+        least = rollout_bounds.replicas(cluster.deployment) - rollout_bounds.max_unavailable(cluster.deployment)
         assert size <= max(most, size_before)
         assert resized or available >= min(least, available_before)
     for _ in range(60):
         cluster.sync()
         for index in range(len(cluster.sets)):
             cluster.change_available(index, 12)
-    wanted = fenceposts.replicas(cluster.deployment)
+    wanted = rollout_bounds.replicas(cluster.deployment)
     assert cluster.totals() == (wanted, wanted)
     assert len(replica_sets.active(cluster.sets.values())) <= 1
     assert cluster.sync().update == []

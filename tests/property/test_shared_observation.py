@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller.recording import End, NoRecording, SyncRecord
+from podscaler.controller.recording.recording import End, NoRecording, SyncRecord
 from podscaler.core import decision
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 

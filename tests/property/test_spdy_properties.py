@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.controlplane.spdy import frames
-from podscaler.controlplane.spdy.frames import (
+from podscaler.controlplane.apiserver.spdy import frames
+from podscaler.controlplane.apiserver.spdy.frames import (
     Data,
     Frame,
     FrameReader,
@@ -15,8 +15,8 @@ from podscaler.controlplane.spdy.frames import (
     SynReply,
     SynStream,
 )
-from podscaler.controlplane.spdy.headers import HeaderReader, HeaderWriter
-from podscaler.controlplane.spdy.violations import SPDYProtocolError
+from podscaler.controlplane.apiserver.spdy.headers import HeaderReader, HeaderWriter
+from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
 
 IDS = st.integers(1, 0x7FFF_FFFF)
 BLOCKS = st.binary(max_size=40)

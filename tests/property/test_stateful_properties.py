@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.controlplane.workloads import statefulset_planning, statefulset_pods
-from podscaler.controlplane.workloads.statefulset_planning import StatefulSetFacts, StatefulSetPlan
+from podscaler.controlplane.controllers.apps import statefulset_planning, statefulset_pods
+from podscaler.controlplane.controllers.apps.statefulset_planning import StatefulSetFacts, StatefulSetPlan
 from podscaler.testing import workloads as build
 
 Object = dict[str, Any]

@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.controlplane.log import Retention
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import ListOptions
-from podscaler.controlplane.store import Store, open_store, run_inline
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.change_log import Retention
+from podscaler.controlplane.storage.options import ListOptions
+from podscaler.controlplane.storage.store import Store, open_store, run_inline
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import KINDS, obj
 

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from patience import WITHIN_S
-from podscaler.api import catalog, pod_autoscaler
-from podscaler.clock import SystemClock
-from podscaler.controller.loop import Controller
-from podscaler.controller.settings import ControllerSettings
-from podscaler.controlplane.access import certificates, kubeconfig
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN
-from podscaler.controlplane.server.app import ApiServer, ServerParts
-from podscaler.kube import http_transport, locate
-from podscaler.kube.client import Client
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.autoscaling import pod_autoscaler
+from podscaler.base.clock import SystemClock
+from podscaler.controller.controller import Controller
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.credentials import certificates, kubeconfig
+from podscaler.controlplane.registry.users import ADMIN
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
 from podscaler.testing.registry import OpenRegistry, open_registry
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from podscaler.core.spec import Spec
+from podscaler.core.model.spec import Spec
 from podscaler.testing import decisions, scenario
 from podscaler.testing.decisions import Json
 from podscaler.testing.scenario import Scenario

@@ -13,12 +13,14 @@ import yaml
 from api_server_world import CLOCK, TOKEN, ApiServerWorld, eventually, named
 
 from patience import WITHIN_S
-from podscaler.controller import following, permissions
-from podscaler.controller.following import CachedPod
-from podscaler.core.emulation import V1_37
-from podscaler.kube import locate, opening
-from podscaler.kube.cache import Cache
-from podscaler.kube.watch import Reflector
+from podscaler.controller.informers import observed_objects
+from podscaler.controller.informers.observed_objects import CachedPod
+from podscaler.controller.server import permissions
+from podscaler.core.model.emulation import V1_37
+from podscaler.kube.client import connect
+from podscaler.kube.config import locate
+from podscaler.kube.informers.cache import Cache
+from podscaler.kube.informers.watch import Reflector
 
 PLUGIN = """#!{python}
 import json, pathlib
@@ -92,10 +94,10 @@ class Follower:
 
     async def start(self, world: ApiServerWorld, *, streams_lists: bool) -> None:
         config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
-        self.client = await opening.open_client(config, CLOCK, user_agent="test")
+        self.client = await connect.open_client(config, CLOCK, user_agent="test")
         self.client.streams_lists = streams_lists
         self.missing = await permissions.missing(self.client)
-        source = following.pods(V1_37)
+        source = observed_objects.pods(V1_37)
         self.reflector = Reflector(self.client, source, cache=self.cache, clock=CLOCK, rng=random.Random(1))
         self.task = asyncio.ensure_future(self.reflector.run())
         await asyncio.wait_for(self.cache.wait_synced(), WITHIN_S)

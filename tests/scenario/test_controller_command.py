@@ -16,9 +16,9 @@ from api_server_world import TOKEN, ApiServerWorld, eventually
 
 from own_ports import own_place
 from patience import WITHIN_S
-from podscaler.cli.replay import read_lines
-from podscaler.controlplane.access import certificates
-from podscaler.core import replay
+from podscaler.cli.commands.replay import read_lines
+from podscaler.controlplane.credentials import certificates
+from podscaler.core.replay import replay
 
 
 async def start(*arguments: str) -> asyncio.subprocess.Process:

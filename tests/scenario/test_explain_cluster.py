@@ -11,19 +11,20 @@ from api_server_world import CLOCK, SPEC, TEMPLATE, TOKEN, ApiServerWorld, event
 
 from patience import WITHIN_S
 from podscaler import __version__
-from podscaler.cli import explain_cluster
-from podscaler.cli.explain_cluster import AssumedController, NoHistory
-from podscaler.cli.explain_request import ExplainRequest, ExplainResult
-from podscaler.controller import effective_settings
-from podscaler.controller.effective_settings import BUILT_IN
-from podscaler.controller.following import Autoscaler
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core import what_if
-from podscaler.core.history import History, Recommendation
-from podscaler.errors import UsageError
-from podscaler.kube import http_transport, locate
-from podscaler.kube import transport as transports
-from podscaler.kube.client import Client
+from podscaler.base.errors import UsageError
+from podscaler.cli.explain import explain_cluster
+from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
+from podscaler.controller.history import effective_settings
+from podscaler.controller.history.effective_settings import BUILT_IN
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.core.model.history import History, Recommendation
+from podscaler.explain import what_if
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport import transport as transports
 
 MINUTE = 60_000_000_000
 HPAS = "horizontalpodautoscalers.autoscaling"

@@ -11,20 +11,21 @@ import pytest
 from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 
 from patience import WITHIN_S
-from podscaler.api import instants
-from podscaler.cli import explain_cluster, explain_request
-from podscaler.cli.explain_cluster import AssumedController, KeptHistory, NoHistory
-from podscaler.cli.explain_request import ExplainRequest, ExplainResult
-from podscaler.controller import handover, history_record
-from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER
-from podscaler.controller.following import Autoscaler
-from podscaler.controller.history_record import HistoryRecord
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core import what_if
-from podscaler.core.history import History, Recommendation
-from podscaler.errors import StatusError, UsageError
-from podscaler.kube import locate
-from podscaler.kube.client import Client
+from podscaler.api.machinery import instants
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.cli.explain import explain_cluster, explain_request
+from podscaler.cli.explain.explain_cluster import AssumedController, KeptHistory, NoHistory
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
+from podscaler.controller.history import history_record
+from podscaler.controller.history.history_record import HistoryRecord
+from podscaler.controller.informers import handover
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.core.model.history import History, Recommendation
+from podscaler.explain import what_if
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
 
 HPAS = "horizontalpodautoscalers.autoscaling"
 PAS = "podautoscalers.podscaler.dev"

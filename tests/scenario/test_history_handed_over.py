@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from podscaler.cli.election import Elected
-from podscaler.controller.leading import bounded
-from podscaler.controller.leading.election import Election
-from podscaler.controller.loop import Controller
-from podscaler.kube.client import Client
+from podscaler.cli.options.election import Elected
+from podscaler.controller.controller import Controller
+from podscaler.controller.leaderelection import timeouts
+from podscaler.controller.leaderelection.election import Election
+from podscaler.kube.client.client import Client
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.leases import LeaseServer, LeaseTransport, OwnClock
 
@@ -67,7 +67,7 @@ class ElectedWorld(AutoscalerWorld):
         """End all."""
         for candidate in self.candidates.values():
             candidate.line.moves.set()
-            await bounded.end(candidate.task)
+            await timeouts.end(candidate.task)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_shards_split_namespaces(world: ElectedWorld) -> None:
         number: len(world.cluster.asked("GET", f"namespaces/n{number}/deployments/web/scale")) for number in range(12)
     }
     assert (held, looks) == ([2, 2], dict.fromkeys(range(12), 1))
-    await bounded.end(world.candidates.pop("a").task)
+    await timeouts.end(world.candidates.pop("a").task)
     world.cluster.requests.clear()
     await world.advance(31)
     assert all(world.cluster.asked("GET", f"namespaces/n{number}/deployments/web/scale") for number in range(12))

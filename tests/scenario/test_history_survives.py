@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sampling
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import history_maps, stored_map
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.history import history_maps, stored_map
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, PODS, refusal
 from podscaler.testing.transport import TransportFailure

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 
-from podscaler.cli import lint_cluster
-from podscaler.cli.lint_cluster import ClusterSnapshot
-from podscaler.errors import StatusError, UsageError
-from podscaler.kube import locate
-from podscaler.kube.client import Client
-from podscaler.kube.config import Config
-from podscaler.lint import linter, reading
-from podscaler.lint.items import DocumentOrigin, Item
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.cli.lint import lint_cluster
+from podscaler.cli.lint.lint_cluster import ClusterSnapshot
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport.config import Config
+from podscaler.lint import linter
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import DocumentOrigin, Item
 
 HPAS = "horizontalpodautoscalers.autoscaling"
 PAS = "podautoscalers.podscaler.dev"

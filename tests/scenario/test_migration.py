@@ -13,13 +13,14 @@ from api_server_world import CLOCK, SPEC, ApiServerWorld, eventually, named
 
 import sampling
 from patience import WITHIN_S
-from podscaler.controller import handover
-from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
-from podscaler.controller.migrating import MigrationTerms, Migrator
-from podscaler.errors import StatusError, UsageError
-from podscaler.kube import http_transport, locate
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response, ResponseStream, Transport, TransportError
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.informers import handover
+from podscaler.controller.migration.migration import MigrationTerms, Migrator
+from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, TransportError
 
 HPAS = "horizontalpodautoscalers.autoscaling"
 PAS = "podautoscalers.podscaler.dev"
@@ -124,8 +125,8 @@ class _Opened:
 @pytest.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """Nobody looks after PodAutoscalers, which is found out quickly."""
-    monkeypatch.setattr("podscaler.controller.migrating.STOP_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("podscaler.controller.migrating.READ_WITHIN_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.migration.migration.STOP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.migration.migration.READ_WITHIN_S", 0.05)
     made = World(tmp_path)
     try:
         await made.start()

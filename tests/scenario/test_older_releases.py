@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from podscaler.clock import NANOSECONDS
+from podscaler.base.clock import NANOSECONDS
 from podscaler.testing.autoscaling import AutoscalerWorld
 
 MINUTE_NS = 60 * NANOSECONDS

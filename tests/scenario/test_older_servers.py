@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from podscaler.controller.loop import Controller
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response
+from podscaler.controller.controller import Controller
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
 from podscaler.testing.cluster import FakeCluster
 

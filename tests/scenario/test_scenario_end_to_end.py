@@ -11,7 +11,7 @@ import pytest
 from scenario_builders import app, autoscaler, cpu, external, world
 from scenario_examples import CONTAINER_CPU, CPU, DOWN, END_TO_END, Timeline, examples
 
-from podscaler.clock import NANOSECONDS
+from podscaler.base.clock import NANOSECONDS
 from podscaler.testing.decisions import Json, container_resource, resource, rules
 from podscaler.testing.scenario import START, Scenario
 from podscaler.testing.scenario_meters import Amount, shared, values

@@ -8,11 +8,11 @@ from typing import Any
 from scenario_builders import app, autoscaler, cpu, world
 from scenario_examples import BLOG, CPU, DESIGN_V1, DOCUMENTATION, DOWN, WALKTHROUGH, Timeline, examples
 
-from podscaler.api.autoscaling import HorizontalPodAutoscalerSpec
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core import spec
-from podscaler.core.settings import DEFAULT
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.core.model import spec
+from podscaler.core.model.settings import DEFAULT
 from podscaler.testing.decisions import resource
 from podscaler.testing.scenario_meters import Amount, shared
 

@@ -6,10 +6,10 @@ Pods request 1000m of CPU; percentages in titles are of that.
 from scenario_builders import app, autoscaler, cpu, world
 from scenario_examples import BLOG, CPU, DOCUMENTATION, DOWN, Timeline, examples
 
-from podscaler.clock import NANOSECONDS
-from podscaler.core.model import Answer, PodSamples, Sample
-from podscaler.core.settings import Settings
-from podscaler.core.trace import PerPod
+from podscaler.base.clock import NANOSECONDS
+from podscaler.core.model.model import Answer, PodSamples, Sample
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.trace import PerPod
 from podscaler.testing.decisions import resource
 from podscaler.testing.scenario import START, Scenario
 from podscaler.testing.scenario_meters import Meter, ScenarioMoment, alike, each

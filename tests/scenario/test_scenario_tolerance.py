@@ -3,7 +3,7 @@
 from scenario_builders import app, autoscaler, cpu, world
 from scenario_examples import BLOG, DOCUMENTATION, DOWN, Timeline, examples
 
-from podscaler.core.settings import Settings
+from podscaler.core.model.settings import Settings
 from podscaler.testing.decisions import Json, pods_metric, resource, rules
 from podscaler.testing.scenario_meters import alike, shared
 

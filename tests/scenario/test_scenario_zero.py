@@ -19,7 +19,7 @@ from scenario_examples import (
     examples,
 )
 
-from podscaler.core.settings import Gates, Settings
+from podscaler.core.model.settings import Gates, Settings
 from podscaler.testing.decisions import Json, rules
 from podscaler.testing.scenario import Scenario
 from podscaler.testing.scenario_meters import Amount, failing, shared, values

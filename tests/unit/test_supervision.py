@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from podscaler import supervision
+from podscaler.base import supervision
 from podscaler.testing import VirtualClock
 
 

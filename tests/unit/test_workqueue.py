@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from podscaler.base.workqueue import ShutDown, WorkQueue
 from podscaler.testing import VirtualClock
-from podscaler.workqueue import ShutDown, WorkQueue
 
 
 async def drained(queue: WorkQueue[str]) -> list[str]:

@@ -1,4 +1,4 @@
-// type_facts writes what podscaler.api.schema knows about the Kubernetes API types, one JSON file for each Go package.
+// type_facts writes what podscaler.api.schema.schema knows about the Kubernetes API types, one JSON file for each Go package.
 //
 // Run it by hand when the Kubernetes version changes (needs Go and its module proxy):
 //

@@ -1,0 +1,5 @@
+"""The command line: one module or package for each command.
+
+Reading order: `main` lists the commands and imports one when it runs.
+May import: everything: it wires the parts.
+"""

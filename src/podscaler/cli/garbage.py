@@ -9,7 +9,7 @@ collected as ever.
 
 import gc
 
-from podscaler.clock import Clock
+from podscaler.base.clock import Clock
 
 CHECK_S = 0.5
 NEW_OBJECTS = 100_000

@@ -5,22 +5,28 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from podscaler import __version__
-from podscaler.errors import PodscalerError
+from podscaler.base.errors import PodscalerError
+from podscaler.base.version import __version__
 
 COMMANDS = {
-    "backup": ("podscaler.cli.backup", "a cluster of `up` as one file, while it runs"),
-    "completion": ("podscaler.cli.completion", "what a shell has to read to complete commands and flags"),
-    "controller": ("podscaler.cli.controller", "the autoscaler against a cluster, in place of the built-in one"),
-    "convert": ("podscaler.cli.convert", "autoscalers between all versions of their API"),
-    "crd": ("podscaler.cli.crd", "the definition of PodAutoscaler, the custom resource"),
-    "demo": ("podscaler.cli.demo", "watch a web service being scaled up and down, with the reasons"),
-    "explain": ("podscaler.cli.explain", "why an autoscaler has, or had, this many replicas"),
-    "lint": ("podscaler.cli.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
-    "migrate": ("podscaler.cli.migrate", "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round"),
-    "replay": ("podscaler.cli.replay", "decisions for recorded syncs"),
-    "restore": ("podscaler.cli.restore", "a cluster of `up` out of a backup"),
-    "up": ("podscaler.cli.up", "a whole control plane on this machine, with real processes as pods"),
+    "backup": ("podscaler.cli.commands.backup", "a cluster of `up` as one file, while it runs"),
+    "completion": ("podscaler.cli.commands.completion", "what a shell has to read to complete commands and flags"),
+    "controller": (
+        "podscaler.cli.options.controller",
+        "the autoscaler against a cluster, in place of the built-in one",
+    ),
+    "convert": ("podscaler.cli.commands.convert", "autoscalers between all versions of their API"),
+    "crd": ("podscaler.cli.commands.crd", "the definition of PodAutoscaler, the custom resource"),
+    "demo": ("podscaler.cli.demo.demo", "watch a web service being scaled up and down, with the reasons"),
+    "explain": ("podscaler.cli.explain.explain", "why an autoscaler has, or had, this many replicas"),
+    "lint": ("podscaler.cli.lint.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
+    "migrate": (
+        "podscaler.cli.commands.migrate",
+        "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round",
+    ),
+    "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
+    "restore": ("podscaler.cli.commands.restore", "a cluster of `up` out of a backup"),
+    "up": ("podscaler.cli.up.up", "a whole control plane on this machine, with real processes as pods"),
 }
 
 

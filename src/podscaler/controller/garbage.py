@@ -6,7 +6,7 @@ replaced one by one, and hold no cycles; without this every full collection woul
 
 import gc
 
-from podscaler.controller.loop import Controller
+from podscaler.controller.controller import Controller
 
 YOUNG_OBJECTS = 20_000
 """How many objects are made before the young ones are looked through: what one busy tick makes."""

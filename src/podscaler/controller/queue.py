@@ -1,6 +1,6 @@
 """The queue of autoscalers to look at: the shared work queue, which also tells how long keys wait and are worked on.
 
-The loop adds keys and takes them; `podscaler.controller.telemetry` reads the figures.
+The loop adds keys and takes them; `podscaler.controller.telemetry.telemetry` reads the figures.
 
 An autoscaler keeps its phase: its next turn is due a period after this one was due, not after it ended
 (`add_next`). Turns that wait together for a slow answer end together; counted from their ends they would come together
@@ -9,10 +9,10 @@ ever after, and make the next answer slow.
 Source: docs/spec/controller.md 2 (Queueing) and 8 (Prometheus metrics).
 """
 
-from podscaler.clock import Clock
-from podscaler.controller.telemetry import QueueMetrics
-from podscaler.kube.cache import Key
-from podscaler.workqueue import WorkQueue
+from podscaler.base.clock import Clock
+from podscaler.base.workqueue import WorkQueue
+from podscaler.controller.telemetry.telemetry import QueueMetrics
+from podscaler.kube.informers.cache import Key
 
 TOGETHER_RATIO = 1 / 75
 """Of a period: so late turns may be, to be taken together; 0.2 s of 15 s, which saves a third of everybody's work."""

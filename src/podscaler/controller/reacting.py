@@ -15,16 +15,16 @@ It costs a list for each namespace and interval, and the syncs that it brings ab
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from podscaler.api import selectors
-from podscaler.api.metrics import PodMetrics, PodMetricsList
-from podscaler.controller.following import Autoscaler, CachedPod
-from podscaler.controller.memory import Memory
-from podscaler.controller.settings import ControllerSettings
-from podscaler.controller.surroundings import Surroundings
-from podscaler.core import samples
-from podscaler.core.metric_spec import ResourceMetric
-from podscaler.errors import StatusError
-from podscaler.kube.cache import Cache, Key
+from podscaler.api.machinery import selectors
+from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.reconcile.state import Memory
+from podscaler.controller.reconcile.surroundings import Surroundings
+from podscaler.core.calculation import samples
+from podscaler.core.model.metric_spec import ResourceMetric
+from podscaler.kube.informers.cache import Cache, Key
 
 log = logging.getLogger(__name__)
 

@@ -1,15 +1,21 @@
 """The algorithms that decide, as data: each stage in which they differ is a field, each algorithm a record.
 
-`podscaler.core.settings` names the one that applies; the stages of the decision ask its record, never for its name.
+`podscaler.core.model.settings` names the one that applies; the stages of the decision ask its record, never for its
+name.
 
 Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 """
 
 from collections.abc import Callable, Mapping
 
-from podscaler.core import algorithm_v1_1, cooldown, normalisation, per_pod, ratio, totals
-from podscaler.core.cooldown import Delays
-from podscaler.core.metric_spec import (
+from podscaler.core import algorithm_v1_1
+from podscaler.core.calculation import per_pod, ratio, totals
+from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Proposal
+from podscaler.core.limits import cooldown, normalisation
+from podscaler.core.limits.cooldown import Delays
+from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.model.metric_spec import (
     ExternalMetric,
     Metric,
     ObjectMetric,
@@ -17,12 +23,9 @@ from podscaler.core.metric_spec import (
     ResourceMetric,
     UnknownMetric,
 )
-from podscaler.core.model import Fact
-from podscaler.core.normalisation import Normalised, Wish
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import SECOND_NS, Settings
-from podscaler.core.situation import Proposal
-from podscaler.core.spec import Spec
+from podscaler.core.model.model import Fact
+from podscaler.core.model.settings import SECOND_NS, Settings
+from podscaler.core.model.spec import Spec
 
 
 class Algorithm(Fact, frozen=True, gc=False):

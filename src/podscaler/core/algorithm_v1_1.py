@@ -3,7 +3,8 @@
     replicas = ceil(sum of the pods' utilizations / target),    unless their mean is within 10 % of the target
 
 Used with `--algorithm=v1.1`, by way of `podscaler.core.algorithm`. After a rescale it waits, 3 minutes before a
-scale-up and 5 before a scale-down (`podscaler.core.cooldown`); it knows no windows, no policies and no scaling to zero.
+scale-up and 5 before a scale-down (`podscaler.core.limits.cooldown`); it knows no windows, no policies and no scaling
+to zero.
 
 Worked example: three pods at 90 %, 60 % and 120 % of their requests on a target of 60 %: the mean is 90 %, the ratio
 1.5, and ceil(270 / 60) = 5.
@@ -18,19 +19,20 @@ Source: the design document of the horizontal pod autoscaler, Kubernetes v1.1 ("
 from collections.abc import Sequence
 from fractions import Fraction
 
-from podscaler.api import numbers
-from podscaler.api.autoscaling import MetricValueStatus
-from podscaler.core import per_pod, requests, status_text
-from podscaler.core.metric_spec import Metric, ResourceMetric, Utilization
-from podscaler.core.model import Answer
-from podscaler.core.normalisation import Normalised, Wish
-from podscaler.core.pods import Grouped
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import Settings
-from podscaler.core.situation import MetricError, Proposal, Situation
-from podscaler.core.spec import Spec
-from podscaler.core.stabilization import READY, Stabilized
-from podscaler.core.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
+from podscaler.api.machinery import numbers
+from podscaler.api.typed.autoscaling import MetricValueStatus
+from podscaler.core.calculation import per_pod, requests
+from podscaler.core.calculation.pods import Grouped
+from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import MetricError, Proposal, Situation
+from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.limits.stabilization import READY, Stabilized
+from podscaler.core.model import status_text
+from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
+from podscaler.core.model.model import Answer
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
 
 RESOURCE = "cpu"
 UNKNOWN = "the algorithm v1.1 knows no other metric than the utilization of cpu by pods"

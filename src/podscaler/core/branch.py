@@ -5,13 +5,13 @@ Called by `podscaler.core.decide`, and by `podscaler.core.demand`, which tells b
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9).
 """
 
-from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.core import algorithm
-from podscaler.core.conditions import SCALED_TO_ZERO
-from podscaler.core.model import NO_KIND_MATCH, Fact, Failure, Scale
-from podscaler.core.settings import Settings
-from podscaler.core.spec import Spec
-from podscaler.core.trace import Branch, ZeroRules
+from podscaler.core.model.conditions import SCALED_TO_ZERO
+from podscaler.core.model.model import NO_KIND_MATCH, Fact, Failure, Scale
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Branch, ZeroRules
 
 
 class NoScale(Fact, frozen=True, gc=False):

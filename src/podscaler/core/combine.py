@@ -7,17 +7,18 @@ Source: docs/spec/decision.md 3 (Combining the metrics).
 
 from collections.abc import Sequence
 
-from podscaler.api.autoscaling import MetricStatus
-from podscaler.core import proposals, target_pods
-from podscaler.core.metric_spec import UnknownMetric
-from podscaler.core.model import Fact, IncompleteObservation, Observation, Scale
+from podscaler.api.typed.autoscaling import MetricStatus
+from podscaler.core import proposals
+from podscaler.core.calculation import target_pods
+from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Situation
+from podscaler.core.calculation.target_pods import TargetPods
+from podscaler.core.model.metric_spec import UnknownMetric
+from podscaler.core.model.model import Fact, IncompleteObservation, Observation, Scale
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Combination, MetricFailure
 from podscaler.core.proposals import MetricResult
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import Settings
-from podscaler.core.situation import Situation
-from podscaler.core.spec import Spec
-from podscaler.core.target_pods import TargetPods
-from podscaler.core.trace import Combination, MetricFailure
 
 
 class Combined(Fact, frozen=True, gc=False):

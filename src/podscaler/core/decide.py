@@ -14,18 +14,20 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api import instants
-from podscaler.core import algorithm, bounds, branch, combine, cooldown, history, settings, settle
+from podscaler.api.machinery import instants
+from podscaler.core import algorithm, branch, combine, settle
 from podscaler.core.branch import NoScale
 from podscaler.core.combine import Combined
-from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
 from podscaler.core.decision import Decision, Draft, ErrorKind, warning
-from podscaler.core.history import History
-from podscaler.core.model import Observation, Scale
-from podscaler.core.normalisation import Normalised, Wish
-from podscaler.core.settings import Settings
-from podscaler.core.spec import Spec
-from podscaler.core.trace import Branch, Cooldown, MetricFailure, Trace
+from podscaler.core.limits import bounds, cooldown
+from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.model import history, settings
+from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
+from podscaler.core.model.history import History
+from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Branch, Cooldown, MetricFailure, Trace
 
 ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"

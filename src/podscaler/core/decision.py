@@ -7,15 +7,15 @@ from enum import StrEnum
 
 import msgspec
 
-from podscaler.api.autoscaling import Condition, HorizontalPodAutoscalerStatus
-from podscaler.api.selectors import Selector
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscalerStatus
+from podscaler.core.calculation.ratio import Tolerance
 from podscaler.core.combine import Combined
-from podscaler.core.history import History
-from podscaler.core.model import Fact, Observation, Scale
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import Settings
-from podscaler.core.spec import Spec
-from podscaler.core.trace import Branch, Cooldown, Limits, Stabilization, Trace, ZeroRules
+from podscaler.core.model.history import History
+from podscaler.core.model.model import Fact, Observation, Scale
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Branch, Cooldown, Limits, Stabilization, Trace, ZeroRules
 
 
 class AutoscalerEvent(Fact, frozen=True, gc=False):

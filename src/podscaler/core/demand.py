@@ -6,14 +6,16 @@ Called by the controller between reading the scale and fetching metrics. It runs
 Source: docs/spec/decision.md 2 (Reconcile in order, step 9), 3.1 (Selector checks), 3.3 (Failure of one metric).
 """
 
-from podscaler.api.selectors import Selector
-from podscaler.core import branch, settings, target_pods
+from podscaler.api.machinery.selectors import Selector
+from podscaler.core import branch
 from podscaler.core.branch import NoScale
-from podscaler.core.metric_spec import Metric
-from podscaler.core.model import Fact, Observation
-from podscaler.core.settings import Settings
-from podscaler.core.spec import Spec
-from podscaler.core.trace import Branch
+from podscaler.core.calculation import target_pods
+from podscaler.core.model import settings
+from podscaler.core.model.metric_spec import Metric
+from podscaler.core.model.model import Fact, Observation
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Branch
 
 
 class Demand(Fact, frozen=True, gc=False):

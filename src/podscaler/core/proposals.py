@@ -7,10 +7,11 @@ Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric).
 
 from collections.abc import Callable
 
-from podscaler.api import autoscaling
-from podscaler.api.autoscaling import MetricStatus, MetricValueStatus
+from podscaler.api.typed import autoscaling
+from podscaler.api.typed.autoscaling import MetricStatus, MetricValueStatus
 from podscaler.core import algorithm
-from podscaler.core.metric_spec import (
+from podscaler.core.calculation.situation import Calculation, MetricError, Situation
+from podscaler.core.model.metric_spec import (
     ExternalMetric,
     Metric,
     ObjectMetric,
@@ -18,9 +19,8 @@ from podscaler.core.metric_spec import (
     ResourceMetric,
     Utilization,
 )
-from podscaler.core.model import Answer, Fact, IncompleteObservation
-from podscaler.core.situation import Calculation, MetricError, Situation
-from podscaler.core.trace import MetricFailure, MetricStep
+from podscaler.core.model.model import Answer, Fact, IncompleteObservation
+from podscaler.core.model.trace import MetricFailure, MetricStep
 
 NO_STATUS = MetricStatus()
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from podscaler.api import instants
-from podscaler.api.autoscaling import Condition, HorizontalPodAutoscalerStatus
-from podscaler.core import history
-from podscaler.core.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, Conditions
+from podscaler.api.machinery import instants
+from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscalerStatus
 from podscaler.core.decision import Action, AutoscalerEvent, Decision, Draft, ErrorKind, warning
-from podscaler.core.history import History, ScaleEvent
-from podscaler.core.model import Failure
-from podscaler.core.spec import Spec
-from podscaler.core.trace import Trace, Write
+from podscaler.core.model import history
+from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, Conditions
+from podscaler.core.model.history import History, ScaleEvent
+from podscaler.core.model.model import Failure
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Trace, Write
 
 MAX_WRITE_ATTEMPTS = 5
 """How often a conflicting write of the scale is tried."""

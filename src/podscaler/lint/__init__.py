@@ -1,5 +1,5 @@
-"""What is wrong or dangerous in manifests and in the objects of a cluster, around autoscalers.
+"""What is wrong or dangerous in manifests and clusters, around autoscalers.
 
-`podscaler lint` reads files and clusters; everything here is pure. Begin reading at `linter`; docs/lint.md has a
-section for each rule.
+Reading order: `linter` is the entry point; `rulebook` lists the rules.
+May import: `core`, `api`, `base`.
 """

@@ -9,10 +9,10 @@ refuses the very field that it is about.
 from collections.abc import Iterable, Iterator, Sequence
 
 from podscaler.lint import rulebook
-from podscaler.lint.findings import Finding, Rule, RuleFinding
-from podscaler.lint.items import Item
-from podscaler.lint.lines import Lines
-from podscaler.lint.material import ClusterMaterial, Material
+from podscaler.lint.model.findings import Finding, Rule, RuleFinding
+from podscaler.lint.model.items import Item
+from podscaler.lint.model.lines import Lines
+from podscaler.lint.model.lint_context import ClusterMaterial, Material
 from podscaler.lint.rules import validity
 
 

@@ -5,18 +5,18 @@ Called by `linter` and by whoever lists them. The rule about annotations stands 
 
 from collections.abc import Iterator
 
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import IGNORE_ANNOTATION
-from podscaler.lint.material import Material
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import IGNORE_ANNOTATION
+from podscaler.lint.model.lint_context import Material
 from podscaler.lint.rules import (
     behavior,
     bounds,
+    conflicts,
     metrics,
     ownership,
     quotas,
     reach,
     requests,
-    rivals,
     served,
     targets,
     validity,
@@ -53,12 +53,12 @@ RULES: tuple[Rule, ...] = (
     quotas.MINIMUM,
     ownership.REPLICAS,
     metrics.TOTALS,
-    rivals.SELECTORS,
-    rivals.AUTOSCALERS,
+    conflicts.SELECTORS,
+    conflicts.AUTOSCALERS,
     behavior.EFFECT,
     behavior.ROUNDING,
     reach.TOLERANCE,
-    rivals.VERTICAL,
+    conflicts.VERTICAL,
     served.METRICS,
     bounds.EQUAL,
     bounds.ONE_STEP,

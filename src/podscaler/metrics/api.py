@@ -4,10 +4,10 @@ The controller makes one; every call is one request. Caching and sharing of equa
 same protocol.
 """
 
-from podscaler.api.metrics import ExternalMetricValueList, PodMetricsList
-from podscaler.api.selectors import Selector
-from podscaler.kube.client import Client
-from podscaler.kube.discovery import Discovery
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import ExternalMetricValueList, PodMetricsList
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
 from podscaler.metrics import external, resource
 from podscaler.metrics.custom import CustomMetrics
 

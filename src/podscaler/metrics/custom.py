@@ -9,13 +9,13 @@ metrics).
 
 import msgspec
 
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.api.metrics import MetricValueList
-from podscaler.api.selectors import Selector
-from podscaler.errors import StatusError
-from podscaler.kube import answers, urls
-from podscaler.kube.client import Client
-from podscaler.kube.discovery import Discovery
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.api.typed.metrics import MetricValueList
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import typed_responses, urls
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
 
 GROUP = "custom.metrics.k8s.io"
 KNOWN_VERSIONS = ("v1beta2", "v1beta1")
@@ -73,7 +73,7 @@ class CustomMetrics:
 
     async def _list(self, path: str, *, subject: str, query: list[tuple[str, str]]) -> MetricValueList:
         place = urls.group_version(GROUP, await self._version()) + path
-        return answers.with_kind(await self._client.fetch(place, subject=subject, query=query), _LIST)
+        return typed_responses.with_kind(await self._client.fetch(place, subject=subject, query=query), _LIST)
 
     async def _version(self) -> str:
         versions = await self._discovery.versions(GROUP, max_age_s=self._version_period_s)

@@ -5,10 +5,10 @@ Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.4 (E
 
 import msgspec
 
-from podscaler.api.metrics import ExternalMetricValueList
-from podscaler.api.selectors import Selector
-from podscaler.kube import answers, urls
-from podscaler.kube.client import Client
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import ExternalMetricValueList
+from podscaler.kube.client import typed_responses, urls
+from podscaler.kube.client.client import Client
 
 GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"
@@ -24,4 +24,4 @@ async def external_metric(
         subject=f"{metric}.{GROUP}",
         query=[("labelSelector", str(metric_selector))],
     )
-    return answers.typed(answer, _LIST)
+    return typed_responses.typed(answer, _LIST)

@@ -4,11 +4,11 @@ Goes around the MetricsSource that makes the requests. Each API has an Allowance
 dead holds up nobody who asks another; who waits for a place waits in order.
 """
 
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
-from podscaler.api.selectors import Selector
-from podscaler.clock import Clock
-from podscaler.metrics.allowance import ConcurrencyLimiter
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.api.typed.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
+from podscaler.base.clock import Clock
+from podscaler.metrics.concurrency_limiter import ConcurrencyLimiter
 from podscaler.metrics.source import MetricsSource
 
 

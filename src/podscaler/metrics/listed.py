@@ -19,12 +19,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from podscaler.api import selectors
-from podscaler.api.metrics import PodMetrics, PodMetricsList
-from podscaler.api.selectors import Selector
-from podscaler.clock import Clock
-from podscaler.errors import StatusError
-from podscaler.lru import LRU
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.base.lru import LRU
 from podscaler.metrics.source import MetricsSource
 
 log = logging.getLogger(__name__)

@@ -8,12 +8,13 @@ Source: docs/spec/decision.md 7 (Metrics client).
 
 from dataclasses import dataclass
 
-from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
-from podscaler.api.selectors import Selector
-from podscaler.core import model, samples
-from podscaler.core.emulation import Emulation
-from podscaler.core.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
-from podscaler.errors import StatusError
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
+from podscaler.base.errors import StatusError
+from podscaler.core.calculation import samples
+from podscaler.core.model import model
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
 from podscaler.metrics.source import MetricsSource
 
 

@@ -5,10 +5,10 @@ Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.1 (R
 
 import msgspec
 
-from podscaler.api.metrics import PodMetricsList
-from podscaler.api.selectors import Selector
-from podscaler.kube import answers, urls
-from podscaler.kube.client import Client
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import PodMetricsList
+from podscaler.kube.client import typed_responses, urls
+from podscaler.kube.client.client import Client
 
 GROUP = "metrics.k8s.io"
 VERSION = "v1beta1"
@@ -22,4 +22,4 @@ async def resource_metrics(client: Client, namespace: str, selector: Selector) -
         subject=f"pods.{GROUP}",
         query=[("labelSelector", str(selector))],
     )
-    return answers.typed(answer, _LIST)
+    return typed_responses.typed(answer, _LIST)

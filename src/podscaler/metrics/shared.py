@@ -13,11 +13,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
-from podscaler.api.selectors import Selector
-from podscaler.clock import Clock
-from podscaler.kube.sharing import SingleFlight
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.api.typed.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
+from podscaler.base.clock import Clock
+from podscaler.kube.transport.sharing import SingleFlight
 from podscaler.metrics.source import MetricsSource
 
 Query = tuple[str, ...]

@@ -8,9 +8,9 @@ core's.
 
 from typing import Protocol
 
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.api.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
-from podscaler.api.selectors import Selector
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.api.typed.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
 
 
 class MetricsSource(Protocol):

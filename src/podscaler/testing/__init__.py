@@ -1,4 +1,8 @@
-"""Public help for tests of and with podscaler: virtual time, builders, and fakes that pass the real parts' tests."""
+"""Public help for tests: virtual clock, builders, fakes that pass the contract tests of the real parts.
+
+Reading order: `clock` and `cluster` are used most.
+May import: everything but `cli`.
+"""
 
 from podscaler.testing.clock import VirtualClock
 

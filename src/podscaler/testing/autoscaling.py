@@ -7,11 +7,11 @@ import asyncio
 import random
 from typing import Any
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.loop import Controller
-from podscaler.controller.recording import Recording
-from podscaler.controller.settings import ControllerSettings
-from podscaler.kube.client import Client
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.controller import Controller
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.recording import Recording
+from podscaler.kube.client.client import Client
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import HPAS, FakeCluster
 

@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 
-from podscaler.clock import NANOSECONDS
+from podscaler.base.clock import NANOSECONDS
 
 
 class VirtualClock:

@@ -15,8 +15,8 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from podscaler.api import selectors
-from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
+from podscaler.api.machinery import selectors
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
 from podscaler.testing.transport import Feed, Reply, ScriptedStream, TransportFailure, json_answer
 
 Object = dict[str, Any]

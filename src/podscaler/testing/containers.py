@@ -1,6 +1,7 @@
 """Containers that are played: the node's workers run as they are, but no process is started and no time passes.
 
-Tests make a `PlayedContainers`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`, `answers`.
+Tests make a `PlayedContainers`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`,
+`answers`.
 """
 
 import asyncio
@@ -11,22 +12,22 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from podscaler.clock import Clock
-from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.registry import Registry
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.runtime.background import Background
-from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.handlers import HandlerOutcome, HandlerTarget, Purpose
-from podscaler.controlplane.runtime.host import ContainerProcess, Host
-from podscaler.controlplane.runtime.images import ImageCommand
-from podscaler.controlplane.runtime.launch_plan import Launch
-from podscaler.controlplane.runtime.leftovers import Sweeper
-from podscaler.controlplane.runtime.log_files import LogBook
-from podscaler.controlplane.runtime.paths import NodePaths
-from podscaler.controlplane.runtime.processes import StartFailure
-from podscaler.controlplane.runtime.settings import RuntimeSettings
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.base.clock import Clock
+from podscaler.controlplane.kubelet.containers.host import ContainerProcess, Host
+from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.images import ImageCommand
+from podscaler.controlplane.kubelet.launching.launch_plan import Launch
+from podscaler.controlplane.kubelet.logs.log_files import LogBook
+from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget, Purpose
+from podscaler.controlplane.kubelet.processes.background import Background
+from podscaler.controlplane.kubelet.processes.orphaned_processes import Sweeper
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.processes import StartFailure
+from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import Registry
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,13 +9,16 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api import autoscaling
-from podscaler.core import decide, history, metric_spec, spec
-from podscaler.core import settings as settings_module
+from podscaler.api.typed import autoscaling
+from podscaler.core import decide
+from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Situation
 from podscaler.core.decision import Decision
-from podscaler.core.emulation import V1_37, Emulation
-from podscaler.core.history import History
-from podscaler.core.model import (
+from podscaler.core.model import history, metric_spec, spec
+from podscaler.core.model import settings as settings_module
+from podscaler.core.model.emulation import V1_37, Emulation
+from podscaler.core.model.history import History
+from podscaler.core.model.model import (
     Answer,
     ContainerRequests,
     Failure,
@@ -26,10 +29,8 @@ from podscaler.core.model import (
     Scale,
     Values,
 )
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import Settings
-from podscaler.core.situation import Situation
-from podscaler.core.spec import Spec
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
 
 SECOND = 1_000_000_000
 NOW = 1_767_225_600 * SECOND

@@ -6,8 +6,8 @@
 
 from typing import Any
 
-from podscaler.api.field import FieldError, invalid
-from podscaler.api.resources import Object, Printer, Resource, ScaleMapping, Strategy, Version
+from podscaler.api.machinery.field import FieldError, invalid
+from podscaler.api.resource.resources import Object, Printer, Resource, ScaleMapping, Strategy, Version
 
 _PRINTER = Printer(columns=(), row=lambda _obj, _now_ns: [])
 

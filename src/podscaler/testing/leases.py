@@ -1,7 +1,8 @@
 """Leases in memory, as several processes see them through transports of their own: for tests of elections.
 
-Each process has a `LeaseTransport` to the LeaseServer, which a test cuts, or holds for as long as the process is to stand still.
-Versions, conflicts, preconditions and watches are as an API server has them; events are kept. Nothing is validated.
+Each process has a `LeaseTransport` to the LeaseServer, which a test cuts, or holds for as long as the process is to
+stand still. Versions, conflicts, preconditions and watches are as an API server has them; events are kept. Nothing is
+validated.
 """
 
 import asyncio
@@ -11,9 +12,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from podscaler.api import selectors
-from podscaler.clock import NANOSECONDS
-from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
+from podscaler.api.machinery import selectors
+from podscaler.base.clock import NANOSECONDS
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import Object, conflict, refusal
 from podscaler.testing.transport import Feed, ScriptedStream, json_answer

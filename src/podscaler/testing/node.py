@@ -7,10 +7,10 @@ test that wants a pod to fail writes that status itself.
 import asyncio
 from itertools import count
 
-from podscaler.api.resources import Object
-from podscaler.clock import Clock, rfc3339
-from podscaler.controlplane.registry import Registry
-from podscaler.errors import StatusError
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.registry import Registry
 
 PODS = "pods"
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from podscaler.api.resources import Resource
-from podscaler.clock import Clock
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.store import Store, open_store, run_inline
+from podscaler.api.resource.resources import Resource
+from podscaler.base.clock import Clock
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.store import Store, open_store, run_inline
 
 
 @dataclass(frozen=True, slots=True)

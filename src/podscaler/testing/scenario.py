@@ -12,15 +12,16 @@ Example: one pod, a load of 610m against a target of half of the requested 200m:
 
 from typing import NamedTuple
 
-from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
-from podscaler.clock import NANOSECONDS
-from podscaler.core import decide, history
-from podscaler.core import settings as core_settings
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.base.clock import NANOSECONDS
+from podscaler.core import decide
 from podscaler.core.decision import AutoscalerEvent, Decision
-from podscaler.core.model import Observation
-from podscaler.core.neighbours import SelectorStore
-from podscaler.core.settings import Settings
-from podscaler.core.spec import Spec
+from podscaler.core.model import history
+from podscaler.core.model import settings as core_settings
+from podscaler.core.model.model import Observation
+from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
 from podscaler.testing.scenario_meters import Meter, ScenarioMoment
 from podscaler.testing.scenario_target import ScenarioTarget
 

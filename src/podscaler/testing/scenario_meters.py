@@ -7,8 +7,8 @@ changes is written as steps, `{0: 250, 900: 700}`: 250 from second 0 on, 700 fro
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from podscaler.clock import NANOSECONDS
-from podscaler.core.model import Answer, Failure, PodSamples, Sample, Values
+from podscaler.base.clock import NANOSECONDS
+from podscaler.core.model.model import Answer, Failure, PodSamples, Sample, Values
 from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from podscaler.clock import NANOSECONDS
-from podscaler.core.model import ContainerRequests, Pod, Scale
+from podscaler.base.clock import NANOSECONDS
+from podscaler.core.model.model import ContainerRequests, Pod, Scale
 
 LONG_AGO_S = 3600
 """How long the first pods have been ready."""

@@ -1,4 +1,5 @@
-"""A transport that answers from a script: the fake of `podscaler.kube.transport` for tests of whatever uses a client.
+"""A transport that answers from a script: the fake of `podscaler.kube.transport.transport` for tests of whatever uses a
+client.
 
 It passes the contract tests that the real transport passes. Requests are kept in `requests`, in order.
 """
@@ -11,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from podscaler.kube.transport import Request, Response, ResponseStream, TransportError
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
 
 
 @dataclass(frozen=True, slots=True)

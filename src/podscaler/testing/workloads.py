@@ -5,8 +5,8 @@ Objects are JSON-ready dicts as the API server stores them, without what only it
 
 from typing import Any
 
-from podscaler.api.resources import Object
-from podscaler.clock import rfc3339
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import rfc3339
 
 NAMESPACE = "default"
 

@@ -19,9 +19,10 @@ from played_metrics import GROUPS, PlayedMetrics
 from real_control_plane import real_control_plane
 from up_process import Up, eventually
 
-from podscaler.clock import SystemClock
-from podscaler.kube import http_transport, locate
-from podscaler.kube.client import Client
+from podscaler.base.clock import SystemClock
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport import http_transport
 
 EMBEDDED = ("--without-autoscaler", "--metric-resolution=60s")
 

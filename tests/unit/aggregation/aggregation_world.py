@@ -14,16 +14,16 @@ from typing import Any
 
 import aiohttp
 
-from podscaler.api import catalog
-from podscaler.controlplane.access import front_proxy
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.controlplane.aggregation.availability import Availability
-from podscaler.controlplane.aggregation.layer import Aggregation
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.server.app import NOBODY, ApiServer, ServerParts
-from podscaler.controlplane.store import open_store, run_inline
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.aggregator.availability import Availability
+from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.credentials import front_proxy
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.users import ADMIN, User
+from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock, extension_server
 from podscaler.testing.extension_server import ExtensionServer
 

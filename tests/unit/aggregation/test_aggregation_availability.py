@@ -10,7 +10,7 @@ import pytest
 from aggregation_world import APISERVICES, GROUP, NAME, ROOT, SERVICE, World, open_world
 from aiohttp import web
 
-from podscaler.controlplane.aggregation.availability import Availability
+from podscaler.controlplane.aggregator.availability import Availability
 from podscaler.testing import extension_server
 
 SLICES = "endpointslices.discovery.k8s.io"
@@ -136,7 +136,7 @@ async def test_a_bad_status(world: World) -> None:
 
 async def test_no_answer_in_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that takes too long is not waited for."""
-    monkeypatch.setattr("podscaler.controlplane.aggregation.availability.CHECK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controlplane.aggregator.availability.CHECK_TIMEOUT_S", 0.05)
 
     asked_enough = asyncio.Event()
 

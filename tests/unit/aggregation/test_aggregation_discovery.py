@@ -10,8 +10,8 @@ import pytest
 from aggregation_world import APISERVICES, GROUP, NAME, RESOURCE, ROOT, World, open_world
 from aiohttp import web
 
-from podscaler.controlplane.registry import MetricQuery, MetricResource
-from podscaler.controlplane.server.app import ServerParts
+from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
 
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 CUSTOM = "custom.metrics.k8s.io"
@@ -194,7 +194,7 @@ async def test_the_table(world: World) -> None:
 
 async def test_a_server_that_hangs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking it what it serves ends, too."""
-    monkeypatch.setattr("podscaler.controlplane.aggregation.remote_documents.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controlplane.aggregator.remote_documents.TIMEOUT_S", 0.05)
     await world.aggregate()
     release = asyncio.Event()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api import canonical
+from podscaler.api.schema import canonical
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
-from podscaler.api import catalog, schema
-from podscaler.api.resources import Resource
+from podscaler.api.kinds import catalog
+from podscaler.api.resource.resources import Resource
+from podscaler.api.schema import schema
 
 _EACH = pytest.mark.parametrize("resource", catalog.RESOURCES, ids=lambda each: each.key)
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from podscaler.api import decoding
-from podscaler.api.decoding import Decoded, DecodeError, TypeMeta
+from podscaler.api.schema import decoding
+from podscaler.api.schema.decoding import Decoded, DecodeError, TypeMeta
 
 HPA = "autoscaling/v2.HorizontalPodAutoscaler"
 

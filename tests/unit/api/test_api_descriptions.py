@@ -5,9 +5,9 @@ from importlib import resources
 
 import pytest
 
-from podscaler.api import descriptions, schema
+from podscaler.api.schema import descriptions, schema
 
-FILES = sorted((resources.files("podscaler.api.data") / "descriptions").iterdir(), key=lambda file: file.name)
+FILES = sorted((resources.files("podscaler.api.schema.data") / "descriptions").iterdir(), key=lambda file: file.name)
 TABLES = [(file.name, tomllib.loads(file.read_text(encoding="utf-8"))) for file in FILES]
 NOT_MESSAGES = {"common", "meta/v1.Patch"}
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from podscaler.api import duration
+from podscaler.api.machinery import duration
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from podscaler.api import instants
+from podscaler.api.machinery import instants
 
 NEW_YEAR = 1_767_225_600_000_000_000
 

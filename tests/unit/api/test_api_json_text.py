@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.api import json_text
-from podscaler.api.json_text import DecodeError, Number, Repeated
+from podscaler.api.text import json_text
+from podscaler.api.text.json_text import DecodeError, Number, Repeated
 
 
 @pytest.mark.parametrize(

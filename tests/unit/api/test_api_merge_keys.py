@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.api import merge_keys
-from podscaler.api.merge_keys import Merge
+from podscaler.api.schema import merge_keys
+from podscaler.api.schema.merge_keys import Merge
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api import names
+from podscaler.api.machinery import names
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"

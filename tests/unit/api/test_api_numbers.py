@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from podscaler.api import numbers
+from podscaler.api.machinery import numbers
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ import re
 
 import pytest
 
-from podscaler.api import catalog, json_text, openapi, openapi_values
-from podscaler.api.openapi import CreateOnly
+from podscaler.api.kinds import catalog
+from podscaler.api.openapi import openapi, openapi_values
+from podscaler.api.openapi.openapi import CreateOnly
+from podscaler.api.text import json_text
 
 REVIEW = CreateOnly(
     "authorization.k8s.io",

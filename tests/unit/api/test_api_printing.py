@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api import printing
+from podscaler.api.machinery import printing
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 _T0 = "2026-01-01T00:00:00Z"

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from podscaler.api import protobuf
-from podscaler.api.decoding import DecodeError
-from podscaler.api.protobuf import Body
+from podscaler.api.protobuf import protobuf
+from podscaler.api.protobuf.protobuf import Body
+from podscaler.api.schema.decoding import DecodeError
 
 POD = {
     "kind": "Pod",
@@ -94,14 +94,14 @@ def test_of_a_repeated_key_the_last_entry_counts():
 
 def test_importing_costs_nothing():
     """google.protobuf is loaded with the first body, not at start-up."""
-    code = "import sys, podscaler.api.protobuf; sys.exit('google.protobuf' in sys.modules)"
+    code = "import sys, podscaler.api.protobuf.protobuf; sys.exit('google.protobuf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**62), 253402300800])
 def test_times_out_of_range_are_refused(seconds):
     """A time beyond year 9999 cannot be written, so it is not taken."""
-    from podscaler.api import protobuf_types
+    from podscaler.api.protobuf import protobuf_types
 
     proto = protobuf_types.for_message("meta/v1.ObjectMeta")()
     proto.f8.f1 = seconds

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.api import quantity
-from podscaler.api.quantity import Format, Quantity, QuantityError, parse
+from podscaler.api.machinery import quantity
+from podscaler.api.machinery.quantity import Format, Quantity, QuantityError, parse
 
 SI, BIN, EXP = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
 

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from podscaler.api import quantity
-from podscaler.api.quantity import Format, Quantity, parse
+from podscaler.api.machinery import quantity
+from podscaler.api.machinery.quantity import Format, Quantity, parse
 
 SMALL, BIG = True, False
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api.quoting import quoted
+from podscaler.api.text.quoting import quoted
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from podscaler.api import autoscaling, meta, metrics, pods, recording
-from podscaler.api.recording import (
+from podscaler.api.machinery import meta
+from podscaler.api.typed import autoscaling, metrics, pods, recording
+from podscaler.api.typed.recording import (
     RecordedHistory,
     RecordedRecommendation,
     RecordedScaleEvent,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import restoring
-from podscaler.api.json_text import DecodeError
+from podscaler.api.schema import restoring
+from podscaler.api.text.json_text import DecodeError
 
 POD = "core/v1.Pod"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.api import schema
+from podscaler.api.schema import schema
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec" / "protobuf_fields.json"
 PREFIXES = sorted(
     file.name.removesuffix(".json").rpartition("_")[0] + "/" + file.name.removesuffix(".json").rpartition("_")[2]
-    for file in (resources.files("podscaler.api.data") / "types").iterdir()
+    for file in (resources.files("podscaler.api.schema.data") / "types").iterdir()
 )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import selectors
-from podscaler.api.selectors import SelectorError
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import SelectorError
 
 FORM = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"

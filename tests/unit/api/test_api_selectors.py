@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.api import selectors
-from podscaler.api.selectors import SelectorError, parse
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import SelectorError, parse
 
 QUALIFIED = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api import timestamps
+from podscaler.api.machinery import timestamps
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from podscaler.api import autoscaling, metrics, pods
+from podscaler.api.typed import autoscaling, metrics, pods
 
 FULL = (
     b'{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web","namespace":"default",'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.api import yaml_text
-from podscaler.api.decoding import DecodeError
-from podscaler.api.yaml_text import Document
+from podscaler.api.schema.decoding import DecodeError
+from podscaler.api.text import yaml_text
+from podscaler.api.text.yaml_text import Document
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join(['*' + before] * 10)}]\n" for before, name in ("ab", "bc", "cd", "de", "ef")

@@ -2,11 +2,12 @@
 
 import pytest
 
-from podscaler.api.cel import programs, types
-from podscaler.api.cel.budget import Budget
-from podscaler.api.cel.faults import BudgetError, EvaluationError
-from podscaler.api.cel.issues import CompileError
-from podscaler.api.cel.values import Duration, MapList, SetList, Timestamp
+from podscaler.api.cel.compile import programs
+from podscaler.api.cel.values import types
+from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.issues import CompileError
+from podscaler.api.cel.values.values import Duration, MapList, SetList, Timestamp
 
 SELF = types.object_of(
     "selfType0",

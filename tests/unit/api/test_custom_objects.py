@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.api.custom import columns, defaulting, json_path, list_types, pruning, records, structural, validation
-from podscaler.api.custom.version_order import sort_key
-from podscaler.api.kinds import crd_conditions, crd_validation, customresourcedefinition
-from podscaler.api.resources import Object
+from podscaler.api.crd import columns, defaulting, json_path, list_types, pruning, records, structural, validation
+from podscaler.api.crd.version_order import sort_key
+from podscaler.api.kinds.apiextensions import crd_conditions, crd_validation, customresourcedefinition
+from podscaler.api.resource.resources import Object
 
 
 def properties(**members: Object) -> Object:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.custom import rule_paths, rule_types, structural
-from podscaler.api.custom.rules import RuleSet
+from podscaler.api.crd import rule_paths, rule_types, structural
+from podscaler.api.crd.rules import RuleSet
 
 INTEGER = {"type": "integer"}
 
@@ -157,6 +157,6 @@ def test_field_paths(path: str) -> None:
 
 def test_the_language_is_loaded_for_rules_alone() -> None:
     """An API server without rules neither waits for the language nor keeps it in memory."""
-    code = "import sys, podscaler.cli.control_plane; print([name for name in sys.modules if '.api.cel' in name])"
+    code = "import sys, podscaler.cli.up.control_plane; print([name for name in sys.modules if '.api.cel' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.api.custom import object_metadata, records, structural
-from podscaler.api.json_text import DecodeError
-from podscaler.api.kinds import crd_validation
-from podscaler.api.resources import Object
+from podscaler.api.crd import object_metadata, records, structural
+from podscaler.api.kinds.apiextensions import crd_validation
+from podscaler.api.resource.resources import Object
+from podscaler.api.text.json_text import DecodeError
 
 TEXT: Object = {"type": "string"}
 

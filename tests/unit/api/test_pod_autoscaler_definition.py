@@ -9,8 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from podscaler.api import pod_autoscaler, pod_autoscaler_schema, schema
-from podscaler.cli.crd import command
+from podscaler.api.kinds.autoscaling import pod_autoscaler, pod_autoscaler_schema
+from podscaler.api.schema import schema
+from podscaler.cli.commands.crd import command
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "crd" / "podautoscalers.yaml"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli import controller
-from podscaler.cli.election import Elected
-from podscaler.controller.leading.election import Election
-from podscaler.kube.client import Client
+from podscaler.cli.options import controller
+from podscaler.cli.options.election import Elected
+from podscaler.controller.leaderelection.election import Election
+from podscaler.kube.client.client import Client
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.leases import LeaseServer
 

@@ -7,11 +7,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli import election
-from podscaler.controller import installation
-from podscaler.controller.leading.election import Election
-from podscaler.controller.leading.timing import Timing
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.cli.options import election
+from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.options import installation
 
 
 def parsed(*arguments: str) -> Election | None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.cli import endpoints
-from podscaler.cli.endpoints import Serving
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.cli.options import endpoints
+from podscaler.cli.options.endpoints import Serving
 
 
 def options(

@@ -7,15 +7,15 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from podscaler import __version__
-from podscaler.cli import explain_cluster
-from podscaler.cli.explain_cluster import AssumedController, NoHistory, SettingsFinder
-from podscaler.cli.explain_request import SettingsOrigin
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import UsageError
+from podscaler.cli.explain import explain_cluster
+from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory, SettingsFinder
+from podscaler.cli.explain.explain_request import SettingsOrigin
 from podscaler.cli.main import cli
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import effective_settings
-from podscaler.controller.settings import ControllerSettings
-from podscaler.errors import UsageError
-from podscaler.kube.client import Client
+from podscaler.controller.history import effective_settings
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import FakeCluster
 

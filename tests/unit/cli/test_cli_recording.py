@@ -8,10 +8,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from podscaler.api import recording as format_
-from podscaler.cli import main, recording
-from podscaler.controller.settings import ControllerSettings
-from podscaler.errors import UsageError
+from podscaler.api.typed import recording as format_
+from podscaler.base.errors import UsageError
+from podscaler.cli import main
+from podscaler.cli.options import recording
+from podscaler.controller.options.settings import ControllerSettings
 from podscaler.testing import VirtualClock
 
 

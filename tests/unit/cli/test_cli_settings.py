@@ -6,12 +6,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli import settings
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.gates import FeatureGates
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core.emulation import V1_38
-from podscaler.errors import UsageError
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import UsageError
+from podscaler.cli.options import settings
+from podscaler.controller.options.gates import FeatureGates
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.core.model.emulation import V1_38
 
 SYNC_PERIOD = "--horizontal-pod-autoscaler-sync-period"
 TOLERANCE = "--horizontal-pod-autoscaler-tolerance"

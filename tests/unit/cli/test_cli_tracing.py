@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from patience import WITHIN_S
-from podscaler.cli import span_sending, tracing
-from podscaler.controller import syncing
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.cli.options import span_sending, tracing
+from podscaler.controller.telemetry import syncing
 
 
 class Collector(HTTPServer):
@@ -87,7 +87,7 @@ async def test_without_an_endpoint_there_are_no_traces() -> None:
 
 def test_without_the_flag_nothing_of_opentelemetry_is_imported() -> None:
     """Start-up time and memory are those of a program without traces."""
-    imports = "import sys, podscaler.cli.controller"
+    imports = "import sys, podscaler.cli.options.controller"
     script = f"{imports}; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], timeout=WITHIN_S).returncode == 0
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from podscaler.cli.cluster_connection import ConnectionOptions, connection_options, parse_connection
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.cli.options.cluster_connection import ConnectionOptions, connection_options, parse_connection
 
 DOCUMENT = {
     "current-context": "main",

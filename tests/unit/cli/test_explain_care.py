@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.cli.explain_care import Care
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.leading.holding import Holding
-from podscaler.controller.other_controllers import StatusWrite
+from podscaler.base.clock import NANOSECONDS
+from podscaler.cli.explain.explain_care import Care
+from podscaler.controller.informers.other_controllers import StatusWrite
+from podscaler.controller.sharding.holder import Holding
 
 NOW = 1_000 * NANOSECONDS
 RENEWED_AT = NOW - 2 * NANOSECONDS

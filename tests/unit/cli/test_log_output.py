@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.cli.log_output import JSONFormatter
-from podscaler.controller import syncing
+from podscaler.cli.options.log_output import JSONFormatter
+from podscaler.controller.telemetry import syncing
 
 
 def line(message: str, *args: object, created_s: float = 1.5, **extra: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_outside_of_syncs_no_autoscaler_is_named() -> None:
 
 SCRIPT = """
 import logging, sys
-from podscaler.cli import log_output
+from podscaler.cli.options import log_output
 log_output.configure(sys.argv[1], int(sys.argv[2]), quiet=getattr(logging, sys.argv[3]))
 for level in ("debug", "info", "warning"):
     getattr(logging.getLogger("podscaler.part"), level)("at %s", level)

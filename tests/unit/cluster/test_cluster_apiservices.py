@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog, group_priorities
-from podscaler.api.kinds import apiservice
-from podscaler.controlplane.cluster.apiservices import MANAGED, RESOURCE, ApiServices
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.registry import ObjectEvent
-from podscaler.controlplane.store import open_store, run_inline
-from podscaler.errors import StatusError
+from podscaler.api import group_priorities
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.apiextensions import apiservice
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.cluster.apiservices import MANAGED, RESOURCE, ApiServices
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock
 
 BUILT_IN = (("", "v1"), ("autoscaling", "v2"), ("apiregistration.k8s.io", "v1"))

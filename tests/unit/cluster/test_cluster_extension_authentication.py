@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.cluster.extension_authentication import NAME, ExtensionAuthentication
-from podscaler.controlplane.registry import ObjectEvent, Registry
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.aggregator.extension_authentication import NAME, ExtensionAuthentication
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import history_maps
-from podscaler.controller.archive import Latest
-from podscaler.controller.config_map_archive import ConfigMapArchive
-from podscaler.controller.history_maps import HistoryMaps, map_of
-from podscaler.core.history import History, Recommendation
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
+from podscaler.controller.history import history_maps
+from podscaler.controller.history.config_map_store import ConfigMapArchive
+from podscaler.controller.history.history_maps import HistoryMaps, map_of
+from podscaler.controller.history.store import Latest
+from podscaler.core.model.history import History, Recommendation
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import CONFIG_MAPS, FakeCluster, refusal
 

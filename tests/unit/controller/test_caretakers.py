@@ -2,11 +2,12 @@
 
 import pytest
 
-from podscaler.api import instants
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import caretakers, handover
-from podscaler.kube.client import Client
-from podscaler.kube.transport import TransportError
+from podscaler.api.machinery import instants
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.informers import handover
+from podscaler.controller.migration import managing_controllers
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import TransportError
 from podscaler.testing.autoscaling import spec
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import HPAS, FakeCluster, refusal
@@ -44,7 +45,7 @@ class World:
 
     async def doubt(self) -> str:
         """What is said."""
-        return await caretakers.doubt(Client(self.cluster, self.clock), self.clock)
+        return await managing_controllers.doubt(Client(self.cluster, self.clock), self.clock)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import instants
+from podscaler.api.machinery import instants
 from podscaler.testing.autoscaling import AutoscalerWorld
 
 CPU = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 50, "averageValue": "500m"}}}

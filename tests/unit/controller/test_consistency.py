@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.controller.consistency import ConsistencyStore
+from podscaler.controller.scales.consistency import ConsistencyStore
 
 KEY = ("shop", "web")
 LAG = "read version: 9 is not as new as written version: 10 for group resource horizontalpodautoscalers.autoscaling"

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.controller.events import BUFFER_EVENTS, Recorder, Subject
-from podscaler.controller.leading import fence
-from podscaler.controller.leading.fence import FencedTransport
-from podscaler.controller.leading.tenure import Tenure
-from podscaler.controller.leading.tenure import now as tenure_now
-from podscaler.kube.client import Client
+from podscaler.controller.leaderelection import fence
+from podscaler.controller.leaderelection.fence import FencedTransport
+from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.write_lease import now as tenure_now
+from podscaler.controller.reconcile.events import BUFFER_EVENTS, Recorder, Subject
+from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 

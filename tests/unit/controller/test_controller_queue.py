@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.telemetry import Telemetry
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.testing import VirtualClock
 
 KEY = ("shop", "web")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.gates import FeatureGates
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core import settings as core_settings
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.options.gates import FeatureGates
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.core.model import settings as core_settings
 
 CHANGED = ControllerSettings(
     concurrent_syncs=7,

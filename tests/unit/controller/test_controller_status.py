@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from podscaler.controller import status
-from podscaler.controller.following import Autoscaler
-from podscaler.core import spec
-from podscaler.kube.client import Client
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.reconcile import status
+from podscaler.core.model import spec
+from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, json_answer
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.controller import delegated_access
-from podscaler.controller.delegated_access import UNAUTHORIZED, UNKNOWN, DelegatedAccess, Refusal
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response
+from podscaler.controller.server import delegated_access
+from podscaler.controller.server.delegated_access import UNAUTHORIZED, UNKNOWN, DelegatedAccess, Refusal
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import refusal
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api.autoscaling import Scale, ScaleSpec, ScaleStatus
-from podscaler.api.meta import ObjectMeta
-from podscaler.controller import derived_scales
+from podscaler.api.machinery.meta import ObjectMeta
+from podscaler.api.typed.autoscaling import Scale, ScaleSpec, ScaleStatus
+from podscaler.controller.scales import derived_scales
 
 META = {
     "name": "web",

@@ -1,6 +1,6 @@
 """When an autoscaler whose turn came to nothing has another one."""
 
-from podscaler.controller.early_turns import EarlyTurns
+from podscaler.controller.reconcile.retries import EarlyTurns
 
 WEB = ("shop", "web")
 

@@ -8,15 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from podscaler import __version__
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import effective_settings
-from podscaler.controller.effective_settings import EffectiveSettings
-from podscaler.controller.leading.fence import FencedTransport
-from podscaler.controller.settings import ControllerSettings
-from podscaler.core import settings as core_settings
-from podscaler.core.emulation import V1_37
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Response
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.history import effective_settings
+from podscaler.controller.history.effective_settings import EffectiveSettings
+from podscaler.controller.leaderelection.fence import FencedTransport
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.core.model import settings as core_settings
+from podscaler.core.model.emulation import V1_37
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import FakeCluster
 from podscaler.testing.transport import ScriptedTransport, json_answer

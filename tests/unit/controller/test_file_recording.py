@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from patience import WITHIN_S
-from podscaler.api import recording
-from podscaler.cli.replay import read_lines
-from podscaler.controller import file_recording
-from podscaler.controller.file_recording import FileRecording
-from podscaler.controller.record_file import RecordFile
-from podscaler.controller.recording import End, NoRecording
+from podscaler.api.typed import recording
+from podscaler.cli.commands.replay import read_lines
+from podscaler.controller.recording import file_recording
+from podscaler.controller.recording.file_recording import FileRecording
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.controller.recording.recording import End, NoRecording
 from podscaler.testing import VirtualClock
 
 HEADER = recording.header_line("1.37.0", {})

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import history_maps, history_record
-from podscaler.controller.history_maps import Contents, Foreign, HistoryMaps
-from podscaler.controller.history_record import Beat, HistoryRecord
-from podscaler.core.history import History, Recommendation
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
+from podscaler.controller.history import history_maps, history_record
+from podscaler.controller.history.history_maps import Contents, Foreign, HistoryMaps
+from podscaler.controller.history.history_record import Beat, HistoryRecord
+from podscaler.core.model.history import History, Recommendation
+from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import refusal
 from podscaler.testing.transport import ScriptedTransport, json_answer

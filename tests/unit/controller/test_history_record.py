@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import history_record
-from podscaler.controller.history_record import Beat, HistoryRecord, RestoredHistory
-from podscaler.core.history import History, Recommendation, ScaleEvent
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.history import history_record
+from podscaler.controller.history.history_record import Beat, HistoryRecord, RestoredHistory
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
 
 AT = 1_767_225_600 * NANOSECONDS
 

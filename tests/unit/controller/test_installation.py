@@ -2,8 +2,9 @@
 
 import pytest
 
-from podscaler.controller import installation, standing
-from podscaler.controller.leading.election import Election
+from podscaler.controller.coexistence import standby
+from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.options import installation
 from podscaler.testing.autoscaling import AutoscalerWorld
 
 ELSEWHERE = installation.of_lease("podscaler-system", "podscaler-controller")
@@ -41,7 +42,7 @@ def test_the_api_server_makes_the_manager_of_the_user_agent() -> None:
 )
 async def test_other_installations_are_other_controllers(own: str, writer: str, replicas: int) -> None:
     """While another installation writes statuses nothing is written, whichever began first."""
-    world = AutoscalerWorld(other_controller=standing.REFUSE, field_manager=own)
+    world = AutoscalerWorld(other_controller=standby.REFUSE, field_manager=own)
     world.add_web(cpu="1000m", replicas=2)
     status = {"currentReplicas": 2, "desiredReplicas": 2, "currentMetrics": None}
     world.cluster.report("web", status, manager=writer, at="2026-01-01T00:00:00Z")

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from election_world import ElectionWorld
-from podscaler.controller.leading.timing import Timing
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controller.leaderelection.timing import Timing
 
 LEASE = "podscaler-controller"
 

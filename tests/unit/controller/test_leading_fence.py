@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from podscaler.controller.leading import fence, tenure
-from podscaler.controller.leading.fence import Deposed, FencedTransport
-from podscaler.controller.leading.tenure import Forever, Tenure
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request
+from podscaler.controller.leaderelection import fence, write_lease
+from podscaler.controller.leaderelection.fence import Deposed, FencedTransport
+from podscaler.controller.leaderelection.write_lease import Forever, Tenure
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import refusal
 from podscaler.testing.transport import ScriptedTransport, json_answer
@@ -29,7 +29,7 @@ class World:
 
     def renew(self, span_s: float = 10) -> None:
         assert self.tenure is not None
-        self.tenure.renew(tenure.now(self.clock), span_s)
+        self.tenure.renew(write_lease.now(self.clock), span_s)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_a_sync_writes_by_its_own_tenure(world: World) -> None:
     fence.enter(mine)
     with pytest.raises(Deposed):
         await world.client.put(PATH, b"{}", subject="x")
-    mine.renew(tenure.now(world.clock), 5)
+    mine.renew(write_lease.now(world.clock), 5)
     await world.client.put(PATH, b"{}", subject="x")
     assert len(world.server.requests) == 1
 
@@ -103,7 +103,7 @@ def test_a_tenure_within_another() -> None:
     clock = VirtualClock()
     outer = Tenure(clock)
     inner = Tenure(clock, outer)
-    inner.renew(tenure.now(clock), 10)
+    inner.renew(write_lease.now(clock), 10)
     assert inner.remaining_s() == 0
-    outer.renew(tenure.now(clock), 4)
+    outer.renew(write_lease.now(clock), 4)
     assert (inner.remaining_s(), Forever().remaining_s()) == (4, float("inf"))

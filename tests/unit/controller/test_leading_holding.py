@@ -3,14 +3,16 @@
 import msgspec
 import pytest
 
-from podscaler.api import instants
-from podscaler.clock import NANOSECONDS
-from podscaler.controller.leading import holding, lease, plan
-from podscaler.controller.leading.holding import Holding
-from podscaler.controller.leading.lease import Lease
+from podscaler.api.machinery import instants
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.leaderelection import lease
+from podscaler.controller.leaderelection.lease import Lease
+from podscaler.controller.sharding import assignment
+from podscaler.controller.sharding import holder as holding
+from podscaler.controller.sharding.holder import Holding
 
 KEY = ("shop", "podautoscaler/web")
-SHARD = plan.shard_of(KEY, 8)
+SHARD = assignment.shard_of(KEY, 8)
 NOW = instants.parse("2026-03-03T10:00:15Z")
 RENEWED = "2026-03-03T10:00:10.000000Z"
 RENEWED_AT = NOW - 5 * NANOSECONDS

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from podscaler.controller.leading import plan
-from podscaler.controller.leading.plan import MemberView
+from podscaler.controller.sharding import assignment
+from podscaler.controller.sharding.assignment import MemberView
 
 PATIENCE_S = 2.0
 
@@ -31,7 +31,7 @@ def view(holders: str, members: str, *, free_s: float = 0.0) -> MemberView:
 )
 def test_quotas(holders: str, members: str, expected: dict[str, int]) -> None:
     """Each is to hold its share; what does not divide stays with those that hold the most."""
-    assert plan.quotas(view(holders, members)) == expected
+    assert assignment.quotas(view(holders, members)) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_quotas(holders: str, members: str, expected: dict[str, int]) -> None:
 def test_claims(holders: str, members: str, expected: dict[str, list[int]]) -> None:
     """Who is below its share tries for that many of the free ones, and those of different members are different."""
     seen = view(holders, members)
-    assert {member: plan.claims(seen, member, PATIENCE_S) for member in members} == expected
+    assert {member: assignment.claims(seen, member, PATIENCE_S) for member in members} == expected
 
 
 def test_what_nobody_takes_is_taken_by_anybody() -> None:
     """A shard that stays free is tried for by those that have their share already."""
-    assert plan.claims(view("aa.b", "ab", free_s=PATIENCE_S), "a", PATIENCE_S) == [2]
+    assert assignment.claims(view("aa.b", "ab", free_s=PATIENCE_S), "a", PATIENCE_S) == [2]
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,22 @@ def test_what_nobody_takes_is_taken_by_anybody() -> None:
 def test_surplus(holders: str, members: str, expected: dict[str, list[int]]) -> None:
     """Who is above its share gives up the last ones, once."""
     seen = view(holders, members)
-    assert {member: plan.surplus(seen, member) for member in members} == expected
+    assert {member: assignment.surplus(seen, member) for member in members} == expected
 
 
 def test_what_nobody_else_took_is_kept() -> None:
     """A shard that was taken because it stayed free counts as none above the share, and drives out no other."""
     seen = view("aaab", "abc")
-    assert [plan.surplus(seen._replace(kept=kept), "a") for kept in (frozenset[int](), frozenset({2}))] == [[2], []]
+    assert [assignment.surplus(seen._replace(kept=kept), "a") for kept in (frozenset[int](), frozenset({2}))] == [
+        [2],
+        [],
+    ]
 
 
 def test_a_namespace_is_in_one_shard() -> None:
     """All autoscalers of a namespace belong together, and namespaces are spread over the shards."""
-    shards = {plan.shard_of(("shop", name), 16) for name in ("web", "podautoscaler/web", "worker")}
-    counts = Counter(plan.shard_of((f"n{number}", "web"), 16) for number in range(1600))
+    shards = {assignment.shard_of(("shop", name), 16) for name in ("web", "podautoscaler/web", "worker")}
+    counts = Counter(assignment.shard_of((f"n{number}", "web"), 16) for number in range(1600))
     assert len(shards) == 1
     assert set(counts) == set(range(16))
     assert max(counts.values()) < 150

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from election_world import ElectionWorld
-from podscaler.kube.transport import Request, Response
+from podscaler.kube.transport.transport import Request, Response
 
 SHARDS = 6
 LEASE = "podscaler-controller"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from podscaler.controller.leading.timing import Timing
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controller.leaderelection.timing import Timing
 
 
 def test_the_defaults_are_upstreams() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.cli.log_output import JSONFormatter
-from podscaler.controller import syncing
-from podscaler.kube.transport import Response
+from podscaler.cli.options.log_output import JSONFormatter
+from podscaler.controller.telemetry import syncing
+from podscaler.kube.transport.transport import Response
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import APPS, refusal
 
@@ -59,7 +59,7 @@ async def test_a_rescale_has_its_numbers(world: AutoscalerWorld, lines: Lines) -
     await world.start()
     assert lines.having("rescaled") == SYNC | {
         "level": "info",
-        "logger": "podscaler.controller.reconcile",
+        "logger": "podscaler.controller.reconcile.reconcile",
         "from": 1,
         "to": 2,
         "reason": "cpu resource utilization (percentage of request) above target",
@@ -72,7 +72,7 @@ async def test_whatever_a_sync_causes_names_its_autoscaler(world: AutoscalerWorl
     world.cluster.interfere("GET", path, Response(429, {"retry-after": "1"}, b"later"))
     await world.start()
     await world.advance(2)
-    assert lines.having("again in 1 s") == SYNC | {"level": "info", "logger": "podscaler.kube.client"}
+    assert lines.having("again in 1 s") == SYNC | {"level": "info", "logger": "podscaler.kube.client.client"}
 
 
 async def test_an_error_is_a_field(world: AutoscalerWorld, lines: Lines) -> None:

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podscaler.controller import gates
-from podscaler.kube.transport import Request, Response
+from podscaler.controller.options import gates
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, HPAS, PODS, refusal
 from podscaler.testing.transport import TransportFailure

@@ -2,11 +2,11 @@
 
 import pytest
 
-from podscaler.api import selectors
-from podscaler.controller.memory import Memory
-from podscaler.core.history import EMPTY, History, Recommendation
-from podscaler.core.model import Pod
-from podscaler.lru import LRU
+from podscaler.api.machinery import selectors
+from podscaler.base.lru import LRU
+from podscaler.controller.reconcile.state import Memory
+from podscaler.core.model.history import EMPTY, History, Recommendation
+from podscaler.core.model.model import Pod
 
 WEB = ("shop", "web")
 PAST = History((Recommendation(3, 1),))

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from podscaler.api import instants
-from podscaler.controller import standing
-from podscaler.controller.leading.share import all_of_it
-from podscaler.controller.other_controllers import OtherControllers
-from podscaler.kube.cache import Key
-from podscaler.kube.client import Client
+from podscaler.api.machinery import instants
+from podscaler.controller.coexistence import standby
+from podscaler.controller.informers.other_controllers import OtherControllers
+from podscaler.controller.leaderelection.shard_ownership import all_of_it
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Key
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.transport import ScriptedTransport
@@ -78,7 +78,7 @@ def test_everywhere_is_what_was_asked_about(clock: VirtualClock) -> None:
 
 async def test_what_is_laid_down_makes_nobody_unready() -> None:
     """A member that gives its autoscalers away is ready: whoever has them now says what stops it."""
-    world = AutoscalerWorld(other_controller=standing.REFUSE)
+    world = AutoscalerWorld(other_controller=standby.REFUSE)
     world.add_web(cpu="1000m", replicas=2)
     world.cluster.put_deployment("api", 2)
     world.cluster.put_autoscaler("api", spec("api"))

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import turns as turns_of_syncs
-from podscaler.controller.parts import Parts
+from podscaler.base import concurrency as turns_of_syncs
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.assignment import Parts
 
 PERIOD_NS = 15 * NANOSECONDS
 KEYS = [("a", "one"), ("a", "two"), ("b", "one"), ("c", "one")]

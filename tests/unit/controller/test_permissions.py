@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.controller import permissions
-from podscaler.controller.permissions import Permission
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response
+from podscaler.controller.server import permissions
+from podscaler.controller.server.permissions import Permission
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, json_answer
 

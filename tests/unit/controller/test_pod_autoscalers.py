@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import instants
-from podscaler.controller import autoscaler_kinds, handover, history_record, standing
-from podscaler.controller.autoscaler_kinds import HPA, POD_AUTOSCALER
-from podscaler.controller.history_record import HistoryRecord
-from podscaler.core.history import History, Recommendation
+from podscaler.api.machinery import instants
+from podscaler.controller.coexistence import standby
+from podscaler.controller.history import history_record
+from podscaler.controller.history.history_record import HistoryRecord
+from podscaler.controller.informers import handover
+from podscaler.controller.options import autoscaler_kinds
+from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER
+from podscaler.core.model.history import History, Recommendation
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import HPAS, POD_AUTOSCALERS
 
@@ -138,7 +141,7 @@ async def test_the_target_of_somebody_else() -> None:
 @pytest.mark.parametrize("kinds", [ONLY, BOTH], ids=["alone", "with others"])
 async def test_another_controller_does_not_matter(kinds: tuple[autoscaler_kinds.AutoscalerKind, ...]) -> None:
     """PodAutoscalers are looked after while another controller is at work on HorizontalPodAutoscalers."""
-    world = World(*kinds, other_controller=standing.REFUSE)
+    world = World(*kinds, other_controller=standby.REFUSE)
     world.add()
     world.cluster.put_deployment("api", 1)
     world.cluster.put_pod("api-0", "api", "1000m")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller import reaching
-from podscaler.errors import UsageError
-from podscaler.kube.client import Client
-from podscaler.kube.config import Config
-from podscaler.kube.credentials import TokenFile, bearer
-from podscaler.kube.transport import Response
+from podscaler.base.errors import UsageError
+from podscaler.controller.server import api_server_wait
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.credentials import TokenFile, bearer
+from podscaler.kube.transport.transport import Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
@@ -27,12 +27,12 @@ class World:
     def __init__(self, *answers: Any) -> None:
         self.clock = VirtualClock()
         self.transport = ScriptedTransport()
-        self.transport.on("GET", reaching.AUTOSCALERS, *answers)
+        self.transport.on("GET", api_server_wait.AUTOSCALERS, *answers)
 
     async def wait(self, config: Config, span_s: float) -> bool:
         """Whether the wait is over after `span_s`. Raises what it raised."""
         client = Client(self.transport, self.clock)
-        task = asyncio.ensure_future(reaching.wait_for_server(client, config, self.clock))
+        task = asyncio.ensure_future(api_server_wait.wait_for_server(client, config, self.clock))
         await self.clock.advance(span_s)
         if task.done():
             task.result()

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podscaler.kube.transport import Response
+from podscaler.kube.transport.transport import Response
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import RESOURCE_METRICS
 

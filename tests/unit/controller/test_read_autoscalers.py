@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from podscaler.controller import following
-from podscaler.controller.following import Autoscaler
-from podscaler.core import emulation, spec
-from podscaler.kube.watch import WatchSource
+from podscaler.controller.informers import observed_objects
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.core.model import emulation, spec
+from podscaler.kube.informers.watch import WatchSource
 
 
 def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.Raw:
@@ -25,7 +25,7 @@ def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.
 
 
 def _source() -> WatchSource[Autoscaler]:
-    return following.autoscalers(emulation.V1_37)
+    return observed_objects.autoscalers(emulation.V1_37)
 
 
 def test_a_new_status_has_the_facts_of_the_old() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.api import recording
-from podscaler.controller.record_file import RecordFile
-from podscaler.errors import UsageError
+from podscaler.api.typed import recording
+from podscaler.base.errors import UsageError
+from podscaler.controller.recording.record_file import RecordFile
 
 HEADER = recording.header_line("1.37.0", {"a": 1})
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from podscaler.api import recording
-from podscaler.api.autoscaling import HorizontalPodAutoscaler
-from podscaler.api.meta import ObjectMeta
-from podscaler.controller.following import Autoscaler
-from podscaler.controller.record_lines import RecordLines
-from podscaler.controller.recording import End, SyncRecord
-from podscaler.controller.seen import ObservedSync
-from podscaler.core.history import EMPTY, History, Recommendation
+from podscaler.api.machinery.meta import ObjectMeta
+from podscaler.api.typed import recording
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.record_lines import RecordLines
+from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.core.model.history import EMPTY, History, Recommendation
 from podscaler.testing.decisions import NOW, decided, observed, scaler, using
 
 KEY = ("default", "web")

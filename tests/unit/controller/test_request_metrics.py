@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from podscaler.controller.request_metrics import ClientRequestMetrics, CountedTransport
-from podscaler.kube.transport import Request, Response, TransportError
+from podscaler.controller.telemetry.request_metrics import ClientRequestMetrics, CountedTransport
+from podscaler.kube.transport.transport import Request, Response, TransportError
 from podscaler.testing import VirtualClock
 from podscaler.testing.cluster import FakeCluster
 from podscaler.testing.transport import TransportFailure

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import CollectorRegistry
 
-from podscaler.controller.server_health import ServerHealth
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Request, Response, TransportError
+from podscaler.controller.telemetry.server_health import ServerHealth
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response, TransportError
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import refusal

@@ -7,10 +7,10 @@ import aiohttp
 import pytest
 
 from own_ports import own_place
-from podscaler.controller.delegated_access import Refusal
-from podscaler.controller.serving import Endpoints
-from podscaler.controller.telemetry import Telemetry
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controller.server.delegated_access import Refusal
+from podscaler.controller.server.serving import Endpoints
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.testing import VirtualClock
 
 

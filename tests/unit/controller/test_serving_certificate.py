@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from podscaler.controller.serving import Endpoints
-from podscaler.controller.serving_certificate import PERIOD_S, ServingCertificate
-from podscaler.controller.telemetry import Telemetry
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controller.server.serving import Endpoints
+from podscaler.controller.server.serving_certificate import PERIOD_S, ServingCertificate
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.testing import VirtualClock
 
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

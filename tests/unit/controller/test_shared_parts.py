@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from podscaler.api.pods import Container, Pod, PodCondition, PodMeta, PodSpec, PodStatus, ResourceRequirements
-from podscaler.controller import following, shared_parts
-from podscaler.controller.following import CachedPod
-from podscaler.core import intake
-from podscaler.core.emulation import V1_37
+from podscaler.api.typed.pods import Container, Pod, PodCondition, PodMeta, PodSpec, PodStatus, ResourceRequirements
+from podscaler.controller.informers import observed_objects, shared_parts
+from podscaler.controller.informers.observed_objects import CachedPod
+from podscaler.core.model import intake
+from podscaler.core.model.emulation import V1_37
 
 
 def _pod(name: str, **labels: str) -> Pod:
@@ -20,7 +20,7 @@ def _pod(name: str, **labels: str) -> Pod:
 
 
 def _read(*pods: Pod) -> list[CachedPod]:
-    read = following.pods(V1_37).read
+    read = observed_objects.pods(V1_37).read
     return [read(msgspec.Raw(msgspec.json.encode(pod))) for pod in pods]
 
 

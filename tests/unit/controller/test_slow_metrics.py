@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.kube.transport import Request, Response
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import FakeCluster
 from podscaler.testing.transport import json_answer

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import instants
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import history_maps, standing
-from podscaler.controller.loop import Controller
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.read_only import ReadOnlyTransport
-from podscaler.kube.transport import Request, Response
+from podscaler.api.machinery import instants
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
+from podscaler.controller.coexistence import standby
+from podscaler.controller.controller import Controller
+from podscaler.controller.history import history_maps
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.read_only import ReadOnlyTransport
+from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, FakeCluster, refusal
 
@@ -85,7 +86,7 @@ async def test_a_dry_run_refuses_by_construction() -> None:
 
 async def test_another_at_work_is_waited_for() -> None:
     """While another writes statuses nothing is written, and /readyz says why; after 45 s of silence it goes on."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="1000m", replicas=2)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
     await world.start()
@@ -107,7 +108,7 @@ async def test_another_at_work_is_waited_for() -> None:
 
 async def test_another_that_begins_later() -> None:
     """One that writes while we work makes us stop at once, whatever its clock says."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="500m", replicas=2)
     await world.start()
     await world.advance(20)
@@ -147,7 +148,7 @@ class SlowWorld(World):
 @pytest.mark.parametrize(("begins", "replicas"), [(True, 2), (False, 4)], ids=["another begins", "nobody does"])
 async def test_another_that_begins_while_a_rescale_is_stored(begins: bool, replicas: int) -> None:
     """A rescale is stored before it is written; where another controller has begun by then it is not written."""
-    world = SlowWorld(other_controller=standing.REFUSE, history_namespace="kube-system")
+    world = SlowWorld(other_controller=standby.REFUSE, history_namespace="kube-system")
     world.add_web(cpu="1000m", replicas=2)
     await world.start()
     if begins:
@@ -164,11 +165,11 @@ async def test_another_that_begins_while_a_rescale_is_stored(begins: bool, repli
 @pytest.mark.parametrize(
     ("manager", "policy", "at"),
     [
-        pytest.param("podscaler", standing.REFUSE, None, id="ourselves"),
-        pytest.param("kubectl-edit", standing.REFUSE, None, id="a person"),
-        pytest.param(OTHER, standing.WARN, None, id="another, and we only warn"),
-        pytest.param(OTHER, standing.IGNORE, None, id="another, and we do not look"),
-        pytest.param(OTHER, standing.REFUSE, "2020-01-01T00:00:00Z", id="another, long ago"),
+        pytest.param("podscaler", standby.REFUSE, None, id="ourselves"),
+        pytest.param("kubectl-edit", standby.REFUSE, None, id="a person"),
+        pytest.param(OTHER, standby.WARN, None, id="another, and we only warn"),
+        pytest.param(OTHER, standby.IGNORE, None, id="another, and we do not look"),
+        pytest.param(OTHER, standby.REFUSE, "2020-01-01T00:00:00Z", id="another, long ago"),
     ],
 )
 async def test_who_does_not_stop_us(manager: str, policy: str, at: str | None) -> None:
@@ -184,7 +185,7 @@ async def test_who_does_not_stop_us(manager: str, policy: str, at: str | None) -
 
 async def test_one_write_of_a_stranger_stops_nothing() -> None:
     """A program that writes a status once is no controller; the second time within five minutes it is one."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="500m", replicas=2)
     await world.start()
     await world.advance(20)
@@ -203,7 +204,7 @@ async def test_one_write_of_a_stranger_stops_nothing() -> None:
 
 async def test_another_stops_us_for_its_autoscaler_alone() -> None:
     """What another controller does not write about is scaled meanwhile, and the process is ready."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="1000m", replicas=2)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
     world.cluster.put_deployment("api", 2)
@@ -219,7 +220,7 @@ async def test_another_stops_us_for_its_autoscaler_alone() -> None:
 
 async def test_a_slower_controller_is_not_taken_for_silent() -> None:
     """With a period of 2 s nothing is written beside another whose period is 30 s."""
-    world = World(other_controller=standing.REFUSE, sync_period_ns=2 * NANOSECONDS)
+    world = World(other_controller=standby.REFUSE, sync_period_ns=2 * NANOSECONDS)
     world.add_web(cpu="1000m", replicas=2)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
     await world.start()
@@ -235,7 +236,7 @@ async def test_a_slower_controller_is_not_taken_for_silent() -> None:
 
 async def test_metrics_that_stand_still_are_no_silence() -> None:
     """Another that has nothing to write for ten minutes is still at work when the load changes."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="500m", replicas=2)
     world.renew_lease()
     await world.start()
@@ -256,12 +257,12 @@ async def test_metrics_that_stand_still_are_no_silence() -> None:
 
 async def test_a_lease_that_may_not_be_read_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     """Silence counts as any other's then, and the log says why."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
     world.cluster.interfere("GET", path, *[refusal(403, "Forbidden", "leases is forbidden")] * 4)
     world.add_web(cpu="1000m", replicas=2)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
-    with caplog.at_level(logging.INFO, logger="podscaler.controller.other_controllers"):
+    with caplog.at_level(logging.INFO, logger="podscaler.controller.informers.other_controllers"):
         await world.start()
         await world.advance(25)
     await world.close()
@@ -270,14 +271,16 @@ async def test_a_lease_that_may_not_be_read_is_said_once(caplog: pytest.LogCaptu
 
 async def test_a_warning_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     """With `warn` the other is named once, and once more when it has gone."""
-    world = World(other_controller=standing.WARN)
+    world = World(other_controller=standby.WARN)
     world.add_web(cpu="500m", replicas=2)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
-    with caplog.at_level(logging.INFO, logger="podscaler.controller.standing"):
+    with caplog.at_level(logging.INFO, logger="podscaler.controller.coexistence.standby"):
         await world.start()
         await world.advance(100)
     await world.close()
-    assert [record.message for record in caplog.records if record.name == "podscaler.controller.standing"] == [
+    assert [
+        record.message for record in caplog.records if record.name == "podscaler.controller.coexistence.standby"
+    ] == [
         f"another controller writes the status of horizontalpodautoscalers too: {OTHER}",
         "no other controller writes the status of horizontalpodautoscalers any more: going on",
     ]
@@ -285,7 +288,7 @@ async def test_a_warning_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 
 async def test_standing_by_keeps_the_windows() -> None:
     """What was recommended while standing by holds a scale-down back after taking over, and no replicas jump."""
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="500m", replicas=4)
     await world.start()
     world.cluster.report("web", world.status(4), manager=OTHER, at=world.now())
@@ -306,7 +309,7 @@ async def test_a_rescale_by_the_other_counts() -> None:
     """Changes that another makes while we stand by are in the budgets of policies when we take over."""
     policy = {"type": "Pods", "value": 1, "periodSeconds": 300}
     behavior = {"scaleUp": {"policies": [policy], "selectPolicy": "Max"}}
-    world = World(other_controller=standing.REFUSE)
+    world = World(other_controller=standby.REFUSE)
     world.add_web(cpu="2000m", replicas=2, behavior=behavior)
     world.cluster.report("web", world.status(2), manager=OTHER, at=world.now())
     await world.start()
@@ -323,7 +326,7 @@ async def test_a_rescale_by_the_other_counts() -> None:
 async def test_no_sync_costs_a_request_for_it() -> None:
     """Looking for others costs no request: as many as without."""
     counts = []
-    for policy in (standing.REFUSE, standing.IGNORE):
+    for policy in (standby.REFUSE, standby.IGNORE):
         world = World(other_controller=policy, sync_period_ns=15 * NANOSECONDS)
         world.add_web(cpu="500m", replicas=2)
         await world.start()

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus as Status
-from podscaler.clock import NANOSECONDS
-from podscaler.controller import status
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus as Status
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.reconcile import status
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.controller.target import ScaleTarget, Targets, Written
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.discovery import Discovery
-from podscaler.kube.transport import Response
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.base.errors import StatusError
+from podscaler.controller.scales.target import ScaleTarget, Targets, Written
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
+from podscaler.kube.transport.transport import Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 

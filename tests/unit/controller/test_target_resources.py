@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.controller.target import Targets
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.discovery import Discovery
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.base.errors import StatusError
+from podscaler.controller.scales.target import Targets
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, json_answer
 

@@ -6,8 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.recording import NoRecording
-from podscaler.controller.telemetry import Telemetry
+from podscaler.controller.recording.recording import NoRecording
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.testing import VirtualClock
 
 

@@ -9,9 +9,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-from podscaler.cli.tracing import Traces
-from podscaler.controller.loop import Controller
-from podscaler.kube.client import Client
+from podscaler.cli.options.tracing import Traces
+from podscaler.controller.controller import Controller
+from podscaler.kube.client.client import Client
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
 from podscaler.testing.cluster import refusal
 

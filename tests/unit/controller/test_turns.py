@@ -6,8 +6,8 @@ from contextvars import copy_context
 
 import pytest
 
-from podscaler.controller import turns as syncs
-from podscaler.controller.turns import Turns
+from podscaler.base import concurrency as syncs
+from podscaler.base.concurrency import Turns
 
 
 async def _settle() -> None:

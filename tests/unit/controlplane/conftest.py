@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.store import Store
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.store import Store
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import KINDS
 from podscaler.testing.registry import OpenRegistry, open_registry

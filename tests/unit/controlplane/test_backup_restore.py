@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.main import cli
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import ListOptions
+from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage import backup, restore
 from podscaler.controlplane.storage.backup import Contents
 from podscaler.controlplane.storage.directory import DATABASE
-from podscaler.controlplane.store import Store, open_store, run_inline
-from podscaler.controlplane.transactions import Transaction
-from podscaler.errors import StatusError, UsageError
+from podscaler.controlplane.storage.options import ListOptions
+from podscaler.controlplane.storage.store import Store, open_store, run_inline
+from podscaler.controlplane.storage.transactions import Transaction
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import KINDS, obj
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.journal import Bounds, open_journal
+from podscaler.base.errors import UsageError
 from podscaler.controlplane.storage import directory as directories
 from podscaler.controlplane.storage.database import Row
 from podscaler.controlplane.storage.directory import DATABASE, MARKER, ClusterMarker
-from podscaler.errors import UsageError
+from podscaler.controlplane.storage.journal import Bounds, open_journal
 
 
 def used(directory: Path, *revisions: int) -> Path:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.journal import Bounds, open_journal
+from podscaler.base.errors import UsageError
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage.database import FORMAT, Row
 from podscaler.controlplane.storage.directory import DATABASE
-from podscaler.controlplane.store import open_store, run_inline
-from podscaler.errors import UsageError
+from podscaler.controlplane.storage.journal import Bounds, open_journal
+from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock
 
 ROWS = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.controlplane import field_selectors
-from podscaler.controlplane.field_selectors import FieldSelectorError, Term
+from podscaler.controlplane.storage import field_selectors
+from podscaler.controlplane.storage.field_selectors import FieldSelectorError, Term
 
 
 @pytest.mark.parametrize(

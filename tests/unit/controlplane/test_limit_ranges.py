@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane import limit_ranges
-from podscaler.controlplane.objects import Objects
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.admission import limit_ranges
+from podscaler.controlplane.registry.objects import Objects
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

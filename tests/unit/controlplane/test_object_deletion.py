@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import DeleteOptions, ListOptions, Preconditions, UpdateOptions
-from podscaler.controlplane.writing import Deleted
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.writing import Deleted
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import obj
 

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.listing import ContinueExpired, ListPage
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import ListOptions
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.listing import ContinueExpired, ListPage
+from podscaler.controlplane.storage.options import ListOptions
 from podscaler.testing.kinds import obj
 
 GADGETS = "gadgets.example.com"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import Author, UpdateOptions
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import Author, UpdateOptions
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import obj
 

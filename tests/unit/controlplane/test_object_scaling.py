@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import Preconditions, UpdateOptions
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import Preconditions, UpdateOptions
 from podscaler.testing.kinds import obj
 
 GADGETS = "gadgets.example.com"

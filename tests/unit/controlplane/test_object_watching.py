@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import ListOptions
-from podscaler.controlplane.watching import Batch, Notice, Subscription
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import ListOptions
+from podscaler.controlplane.storage.watching import Batch, Notice, Subscription
 from podscaler.testing.kinds import obj
 
 GADGETS = "gadgets.example.com"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import DeleteOptions, Preconditions, UpdateOptions
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import DeleteOptions, Preconditions, UpdateOptions
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import obj
 
@@ -102,7 +102,8 @@ async def test_taken_generated_names_are_tried_again(objects: Objects, monkeypat
     """A generated name that is taken is replaced; when none is found, the create is a 409 that says so."""
     suffixes = iter(["aaaaa", "aaaaa", "bbbbb"] + ["aaaaa"] * 8)
     monkeypatch.setattr(
-        "podscaler.controlplane.generated_names.generated_name", lambda prefix, _random: prefix + next(suffixes)
+        "podscaler.controlplane.registry.generated_names.generated_name",
+        lambda prefix, _random: prefix + next(suffixes),
     )
     made = [await objects.create(GADGETS, {"metadata": {"generateName": "x", "namespace": "default"}, "spec": {}})]
     made += [await objects.create(GADGETS, {"metadata": {"generateName": "x", "namespace": "default"}, "spec": {}})]

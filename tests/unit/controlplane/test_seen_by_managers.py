@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import Author, UpdateOptions
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.options import Author, UpdateOptions
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry

@@ -1,7 +1,7 @@
 """Entries: bytes ready to be sent, and what is looked up often."""
 
-from podscaler.controlplane import entries
-from podscaler.controlplane.entries import Entry
+from podscaler.controlplane.storage import entries
+from podscaler.controlplane.storage.entries import Entry
 
 
 def test_entry_knows_what_indexes_need() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import small_disk
-from podscaler.controlplane.journal import Bounds
+from podscaler.base.errors import StatusError
 from podscaler.controlplane.storage.database import Row
-from podscaler.controlplane.store import RECOVERY_INTERVAL_S, Store, open_store, run_inline
-from podscaler.controlplane.transactions import Transaction
-from podscaler.errors import StatusError
+from podscaler.controlplane.storage.journal import Bounds
+from podscaler.controlplane.storage.store import RECOVERY_INTERVAL_S, Store, open_store, run_inline
+from podscaler.controlplane.storage.transactions import Transaction
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import obj
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import pytest
 
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.log import Retention
-from podscaler.controlplane.store import RECOVERY_INTERVAL_S, Store, open_store
-from podscaler.controlplane.transactions import Transaction
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.storage.change_log import Retention
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.store import RECOVERY_INTERVAL_S, Store, open_store
+from podscaler.controlplane.storage.transactions import Transaction
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import obj
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.journal import Bounds, open_journal
+from podscaler.base.errors import UsageError
 from podscaler.controlplane.storage.database import FORMAT, Row
 from podscaler.controlplane.storage.directory import DATABASE
-from podscaler.errors import UsageError
+from podscaler.controlplane.storage.journal import Bounds, open_journal
 
 
 def row(revision: int, *, previous: int = 0, body: bytes | None = b"{}") -> Row:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane import entries
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.log import EventLog, Retention, StoreEvent
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.storage import entries
+from podscaler.controlplane.storage.change_log import EventLog, Retention, StoreEvent
+from podscaler.controlplane.storage.entries import Entry
 
 
 def version(revision: int, resource: str = "g", name: str = "x") -> Entry:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.controlplane import entries
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.tables import Table
+from podscaler.controlplane.storage import entries
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.tables import Table
 
 
 def entry(key: str, *owners: str) -> Entry:

@@ -5,18 +5,18 @@ Called by the tests of access and of the server.
 
 from typing import Any
 
-from podscaler.controlplane import entries
-from podscaler.controlplane.access import bootstrap
-from podscaler.controlplane.access.policy_index import (
+from podscaler.controlplane.auth.policy_index import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     ROLE_BINDINGS,
     ROLES,
     PolicyIndex,
 )
-from podscaler.controlplane.cluster.namespace_defaults import make_system_namespaces
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
+from podscaler.controlplane.controllers.cluster import bootstrap
+from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage import entries
 
 Object = dict[str, Any]
 GROUP = "rbac.authorization.k8s.io"

@@ -12,15 +12,15 @@ from typing import Any
 
 import aiohttp
 
-from podscaler.api import catalog
-from podscaler.api.resources import Resource
-from podscaler.controlplane.access import signing_key
-from podscaler.controlplane.access.account_tokens import AccountTokens
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.server.app import NOBODY, ApiServer, ServerParts
-from podscaler.controlplane.store import open_store, run_inline
+from podscaler.api.kinds import catalog
+from podscaler.api.resource.resources import Resource
+from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
+from podscaler.controlplane.auth.account_tokens import AccountTokens
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.credentials import signing_key
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.users import ADMIN, User
+from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock
 
 Object = dict[str, Any]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from server_under_test import Running, running_server
 
-from podscaler.controlplane.access import account_admission
-from podscaler.controlplane.access.account_admission import MOUNT_PATH
+from podscaler.controlplane.admission import account_admission
+from podscaler.controlplane.admission.account_admission import MOUNT_PATH
 
 PODS = "/api/v1/namespaces/default/pods"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

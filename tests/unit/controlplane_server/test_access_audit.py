@@ -9,10 +9,10 @@ import policies
 import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, config_map, running_server
 
-from podscaler.controlplane.access import audit_log
-from podscaler.controlplane.access.audit_log import AuditLog
-from podscaler.controlplane.server.app import ServerParts
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.auth import audit_log
+from podscaler.controlplane.auth.audit_log import AuditLog
 
 MASTERS = {"username": "admin", "groups": ["system:masters", "system:authenticated"]}
 ALLOWED = {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}

@@ -12,10 +12,11 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.access import certificates, client_certificates, kubeconfig, secret_files, tokens
-from podscaler.controlplane.access.users import User
-from podscaler.errors import UsageError
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.auth import client_certificates, tokens
+from podscaler.controlplane.credentials import certificates, kubeconfig, secret_files
+from podscaler.controlplane.registry.users import User
 
 NOW_NS = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * NANOSECONDS
 DAY_NS = 86_400 * NANOSECONDS

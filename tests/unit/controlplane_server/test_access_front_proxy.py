@@ -5,7 +5,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from podscaler.controlplane.access import certificates, front_proxy
+from podscaler.controlplane.credentials import certificates, front_proxy
 
 NOW_NS = 1_767_225_600_000_000_000
 

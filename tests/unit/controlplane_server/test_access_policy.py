@@ -10,14 +10,16 @@ import pytest
 from policies import GROUP, binding, index, role, rule
 from server_under_test import VIEWER_TOKEN, Running, running_server
 
-from podscaler.controlplane import entries
-from podscaler.controlplane.access import acting, aggregation, bootstrap, policy_rules, users
-from podscaler.controlplane.access.aggregation import ClusterRoleAggregation
-from podscaler.controlplane.access.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
-from podscaler.controlplane.access.rules import Attributes, Authorizer
-from podscaler.controlplane.access.users import User
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.auth import policy_rules
+from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
+from podscaler.controlplane.auth.rules import Attributes, Authorizer
+from podscaler.controlplane.controllers.cluster import aggregation, bootstrap
+from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
+from podscaler.controlplane.registry import acting, users
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.users import User
+from podscaler.controlplane.storage import entries
 
 AS_VIEWER = {"Authorization": f"Bearer {VIEWER_TOKEN}"}
 RBAC = f"/apis/{GROUP}/v1"

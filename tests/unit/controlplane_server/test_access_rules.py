@@ -3,10 +3,10 @@
 import pytest
 from policies import binding, index, path_rule, role, rule
 
-from podscaler.controlplane.access.rules import Attributes, AuthorizationDecision, Authorizer
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN, User
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.auth.rules import Attributes, AuthorizationDecision, Authorizer
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.registry.users import ADMIN, User
 
 VIEWER = User("viewer", ("viewers",))
 BOT = User("system:serviceaccount:n:bot", ("system:serviceaccounts", "system:serviceaccounts:n"))

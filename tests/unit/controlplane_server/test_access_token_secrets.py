@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from server_under_test import Running, running_server
 
-from podscaler.controlplane.access.token_secrets import TokenSecrets
-from podscaler.controlplane.local import LocalRegistry
+from podscaler.controlplane.controllers.cluster.token_secrets import TokenSecrets
+from podscaler.controlplane.registry.local import LocalRegistry
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from server_under_test import Running, running_server
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.access import signing_key
-from podscaler.controlplane.access.account_tokens import EXTENDED_LIFE_S, AccountTokens
-from podscaler.errors import UsageError
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.auth.account_tokens import EXTENDED_LIFE_S, AccountTokens
+from podscaler.controlplane.credentials import signing_key
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 PODS = "/api/v1/namespaces/default/pods"

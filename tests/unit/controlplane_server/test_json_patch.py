@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.patch import json_patch
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.patch import json_patch
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.patch import merge
+from podscaler.controlplane.apiserver.patch import merge
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.server import review_selectors
+from podscaler.controlplane.apiserver.handlers import review_selectors
 
 P = "spec.resourceAttributes"
 LABELS, FIELDS = f"{P}.labelSelector", f"{P}.fieldSelector"

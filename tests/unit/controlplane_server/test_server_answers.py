@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import hpa, metrics
-from podscaler.controlplane import entries
-from podscaler.controlplane.listing import ListPage
-from podscaler.controlplane.server import answers, health, negotiation, openapi_v2, queries, shapes, zero_objects
-from podscaler.controlplane.server.answers import EncodedResponse
-from podscaler.controlplane.server.queries import Query
-from podscaler.controlplane.server.routes import Routes
-from podscaler.errors import StatusError
+from podscaler.api.kinds.autoscaling import hpa
+from podscaler.api.kinds.core import metrics
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver import health
+from podscaler.controlplane.apiserver.discovery import openapi_v2
+from podscaler.controlplane.apiserver.http import negotiation, queries, response_encoder, responses, zero_objects
+from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.responses import EncodedResponse
+from podscaler.controlplane.apiserver.http.routes import Routes
+from podscaler.controlplane.storage import entries
+from podscaler.controlplane.storage.listing import ListPage
 
 
 @pytest.mark.parametrize(
@@ -33,26 +36,26 @@ from podscaler.errors import StatusError
 )
 def test_yaml(value: Any, text: str) -> None:
     """YAML is written as Go's library writes it."""
-    assert answers.to_yaml(value).decode() == text
+    assert responses.to_yaml(value).decode() == text
 
 
 async def test_of_json_as_yaml() -> None:
     """Prepared JSON can still be asked for as YAML."""
-    answer = await answers.of_json(b'{"a":1}', negotiation.Form("yaml"))
+    answer = await responses.of_json(b'{"a":1}', negotiation.Form("yaml"))
     assert answer == EncodedResponse(b"a: 1\n", 200, "application/yaml")
 
 
 async def test_refusal_keeps_headers() -> None:
     """A refusal is its Status, with the headers that it asks for."""
     error = StatusError("later", code=503, reason="ServiceUnavailable", headers={"Retry-After": "1"})
-    answer = await answers.refusal(error, negotiation.PLAIN)
+    answer = await responses.refusal(error, negotiation.PLAIN)
     assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
 
 
 def test_partial() -> None:
     """Bare metadata is the stored text of the metadata."""
     body = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"\\u003c"}},"spec":{}}'
-    assert shapes.partial(body, "v1") == (
+    assert response_encoder.partial(body, "v1") == (
         b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
         b'"metadata":{"name":"p","labels":{"a":"\\u003c"}}}'
     )
@@ -63,8 +66,8 @@ def test_partial_without_what_stands_for_fields() -> None:
     hidden = frozenset({"count", "more"})
     body = b'{"metadata":{"name":"p","annotations":{"a":"b","count":"1"}}}'
     head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p"'
-    assert shapes.partial(body, "v1", hidden) == head + b',"annotations":{"a":"b"}}}'
-    assert shapes.partial(body.replace(b'"a":"b",', b""), "v1", hidden) == head + b"}}"
+    assert response_encoder.partial(body, "v1", hidden) == head + b',"annotations":{"a":"b"}}}'
+    assert response_encoder.partial(body.replace(b'"a":"b",', b""), "v1", hidden) == head + b"}}"
 
 
 @pytest.mark.parametrize(
@@ -81,14 +84,14 @@ def test_partial_without_what_stands_for_fields() -> None:
 )
 def test_list_metadata(page: ListPage, expected: dict[str, Any]) -> None:
     """A list says of which revision it is and how to go on."""
-    assert shapes.list_metadata(page) == expected
+    assert response_encoder.list_metadata(page) == expected
 
 
 def test_include_object() -> None:
     """Tables carry metadata unless asked otherwise; what is not a choice is refused."""
-    assert [shapes.include_object(text) for text in ("", "None", "Object")] == ["Metadata", "None", "Object"]
+    assert [response_encoder.include_object(text) for text in ("", "None", "Object")] == ["Metadata", "None", "Object"]
     with pytest.raises(StatusError, match='includeObject: Invalid value: "Everything": must be'):
-        shapes.include_object("Everything")
+        response_encoder.include_object("Everything")
 
 
 def test_zero_objects() -> None:

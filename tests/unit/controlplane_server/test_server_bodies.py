@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.server import bodies
-from podscaler.controlplane.server.bodies import BodyKind
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.http import bodies
+from podscaler.controlplane.apiserver.http.bodies import BodyKind
 
 HPA = "HorizontalPodAutoscaler"
 V2 = BodyKind("autoscaling/v2", HPA, f"autoscaling/v2.{HPA}")

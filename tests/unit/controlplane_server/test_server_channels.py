@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.server import session_status
-from podscaler.controlplane.server.channels import COMMAND_PROTOCOLS, ChannelMessage, ChannelProtocolError
+from podscaler.controlplane.apiserver.streaming import session_status
+from podscaler.controlplane.apiserver.streaming.channels import COMMAND_PROTOCOLS, ChannelMessage, ChannelProtocolError
 
 V4, V5 = COMMAND_PROTOCOLS["v4.channel.k8s.io"], COMMAND_PROTOCOLS["v5.channel.k8s.io"]
 BASE64, OLD = COMMAND_PROTOCOLS["v4.base64.channel.k8s.io"], COMMAND_PROTOCOLS["channel.k8s.io"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.controlplane.server import deadlines
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver import deadlines
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Discovery documents: what follows from a few records."""
 
-from podscaler.api.kinds import deployment, hpa, metrics, namespace
-from podscaler.controlplane.server.discovery import DiscoveryDocuments, storage_version_hash
-from podscaler.controlplane.server.reviews import REVIEWS
-from podscaler.controlplane.server.routes import Routes
+from podscaler.api.kinds.apps import deployment
+from podscaler.api.kinds.autoscaling import hpa
+from podscaler.api.kinds.core import metrics, namespace
+from podscaler.controlplane.apiserver.discovery.discovery import DiscoveryDocuments, storage_version_hash
+from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS
+from podscaler.controlplane.apiserver.http.routes import Routes
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 ROUTES = Routes([namespace.RESOURCE, deployment.RESOURCE, hpa.RESOURCE, metrics.NODE_METRICS])

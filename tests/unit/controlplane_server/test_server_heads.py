@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
-from podscaler import http_server
-from podscaler.http_server import HEAD_TIMEOUT_S
+from podscaler.base import http_server
+from podscaler.base.http_server import HEAD_TIMEOUT_S
 
 HALF = b"GET /version HTTP/1.1\r\nHost: x\r\nAuthori"
 WHOLE = f"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n\r\n".encode()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from server_under_test import CONFIG_MAPS, Running, running_server
 
-from podscaler.controlplane.server import bodies
-from podscaler.http_server import LINE_MAX_BYTES
+from podscaler.base.http_server import LINE_MAX_BYTES
+from podscaler.controlplane.apiserver.http import bodies
 
 LIMIT_BYTES = bodies.LIMIT_BYTES
 

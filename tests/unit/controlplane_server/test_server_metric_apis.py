@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from server_under_test import VIEWER_TOKEN, Object, Running, running_server
 
-from podscaler.controlplane.registry import MetricQuery, MetricResource
-from podscaler.controlplane.server.app import ServerParts
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
 
 CUSTOM = "custom.metrics.k8s.io"
 EXTERNAL = "external.metrics.k8s.io"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.controlplane.server import negotiation
-from podscaler.controlplane.server.negotiation import PLAIN, Form
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.http import negotiation
+from podscaler.controlplane.apiserver.http.negotiation import PLAIN, Form
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

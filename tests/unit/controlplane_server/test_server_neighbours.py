@@ -10,10 +10,10 @@ import pytest
 from server_under_test import Running, running_server
 
 from patience import WITHIN_S
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.server.app import ServerParts
-from podscaler.errors import StatusError
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.registry.registry import LogOptions
 
 Object = dict[str, Any]
 METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.server import owners
+from podscaler.controlplane.apiserver.handlers import owners
 
 ONE: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 OTHER = ONE | {"uid": "w"}

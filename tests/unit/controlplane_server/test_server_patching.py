@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.patch import strategic
-from podscaler.controlplane.server import patching
-from podscaler.controlplane.server.bodies import BodyKind
-from podscaler.controlplane.server.patch_schema import MessageSchema
-from podscaler.controlplane.server.patching import Patch, Patching
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.handlers import patching
+from podscaler.controlplane.apiserver.handlers.patching import Patch, Patching
+from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.patch import strategic
+from podscaler.controlplane.apiserver.patch.patch_schema import MessageSchema
 
 DEPLOYMENT = BodyKind("apps/v1", "Deployment", "apps/v1.Deployment")
 KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.server import paths
-from podscaler.controlplane.server.paths import ResourcePath
-from podscaler.controlplane.server.routes import Routes
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.apiserver.http import paths
+from podscaler.controlplane.apiserver.http.paths import ResourcePath
+from podscaler.controlplane.apiserver.http.routes import Routes
 
 ROUTES = Routes(catalog.RESOURCES)
 

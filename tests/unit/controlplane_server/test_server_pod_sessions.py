@@ -12,13 +12,13 @@ import pytest
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
-from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.server.app import ServerParts
-from podscaler.controlplane.server.open_sessions import IDLE_S
-from podscaler.controlplane.spdy import frames
-from podscaler.controlplane.spdy.frames import Data, FrameReader, SynReply, SynStream
-from podscaler.controlplane.spdy.headers import HeaderWriter
+from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.apiserver.http.open_sessions import IDLE_S
+from podscaler.controlplane.apiserver.spdy import frames
+from podscaler.controlplane.apiserver.spdy.frames import Data, FrameReader, SynReply, SynStream
+from podscaler.controlplane.apiserver.spdy.headers import HeaderWriter
+from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
+from podscaler.controlplane.registry.registry import LogOptions
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"

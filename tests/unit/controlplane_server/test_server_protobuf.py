@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from server_under_test import Running, running_server
 
-from podscaler.api import json_text, protobuf, protobuf_types, schema
-from podscaler.controlplane.server import protobuf_forms
+from podscaler.api.protobuf import protobuf, protobuf_types
+from podscaler.api.schema import schema
+from podscaler.api.text import json_text
+from podscaler.controlplane.apiserver.http import protobuf_forms
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPT = {"Accept": PROTOBUF}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.controlplane.options import DeleteOptions, ListOptions, Preconditions
-from podscaler.controlplane.server import queries
-from podscaler.controlplane.server.queries import Query, WatchOptions, WriteOptions
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.http import queries
+from podscaler.controlplane.apiserver.http.queries import Query, WatchOptions, WriteOptions
+from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from server_under_test import Running, running_server
 
-from podscaler.api import catalog
-from podscaler.api.kinds import hpa_removed
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.autoscaling import hpa_removed
 
 VERSIONS = {
     "autoscaling/v2beta2": "is deprecated in v1.23+, unavailable in v1.26+",

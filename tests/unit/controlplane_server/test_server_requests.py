@@ -14,14 +14,14 @@ import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.access import certificates
-from podscaler.controlplane.access.tokens import Authenticator
-from podscaler.controlplane.access.users import ADMIN
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.server import bodies
-from podscaler.controlplane.server.app import ApiServer
-from podscaler.controlplane.store import open_store, run_inline
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http import bodies
+from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.credentials import certificates
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.users import ADMIN
+from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.patch import strategic_rest
-from podscaler.controlplane.server.patch_schema import MessageSchema
+from podscaler.controlplane.apiserver.patch import strategic_rest
+from podscaler.controlplane.apiserver.patch.patch_schema import MessageSchema
 
 _POD = {"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80}]}], "nodeSelector": {"x": "y"}}}
 

@@ -1,6 +1,6 @@
 """Warnings as headers: what is told, and how much of it."""
 
-from podscaler.controlplane.server import warning_headers
+from podscaler.controlplane.apiserver.http import warning_headers
 
 
 def test_each_is_told_once_and_quoted() -> None:

@@ -11,8 +11,9 @@ import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.server import growing, streams
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.http import streaming_response
+from podscaler.controlplane.apiserver.streaming import streams
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
@@ -152,7 +153,7 @@ async def test_history_is_gone(server: Running) -> None:
 
 async def test_a_watcher_that_falls_behind_is_told(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """History that goes while a watch is open ends it with an ERROR event."""
-    from podscaler.controlplane.watching import Subscription
+    from podscaler.controlplane.storage.watching import Subscription
 
     async def behind(_: Subscription) -> None:
         raise StatusError("too old", code=410, reason="Expired")
@@ -189,7 +190,7 @@ async def test_a_client_that_does_not_read_is_cut_off(
     server: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A watcher that takes nothing does not hold its frames for ever; it is no failure of ours."""
-    monkeypatch.setattr(growing, "WRITE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(streaming_response, "WRITE_TIMEOUT_S", 0.1)
     port = int(server.url.rpartition(":")[2])
     _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
     head = f"GET {CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n\r\n"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.patch import strategic
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.patch import strategic
 
 Object = dict[str, Any]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.access import token_file
-from podscaler.controlplane.access.users import User
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.auth import token_file
+from podscaler.controlplane.registry.users import User
 
 
 def _file(folder: Path, text: str, mode: int = 0o600) -> Path:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.api import instants
+from podscaler.api.machinery import instants
 from podscaler.core.decision import Decision
-from podscaler.core.model import Failure
-from podscaler.core.settings import Settings
+from podscaler.core.model.model import Failure
+from podscaler.core.model.settings import Settings
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

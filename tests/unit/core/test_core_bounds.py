@@ -5,11 +5,11 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.3 (Rates and
 
 import pytest
 
-from podscaler.core import bounds
-from podscaler.core.emulation import V1_37
-from podscaler.core.history import EMPTY
-from podscaler.core.policies import PolicyFacts
-from podscaler.core.trace import Direction, Limits
+from podscaler.core.limits import bounds
+from podscaler.core.limits.policies import PolicyFacts
+from podscaler.core.model.emulation import V1_37
+from podscaler.core.model.history import EMPTY
+from podscaler.core.model.trace import Direction, Limits
 from podscaler.testing.decisions import NOW, rules, scaler
 
 

@@ -7,11 +7,11 @@ whose value over its target is the proposal.
 import pytest
 
 from podscaler.core import combine
+from podscaler.core.calculation.ratio import Tolerance
 from podscaler.core.combine import Combined
-from podscaler.core.model import Answer, IncompleteObservation, Scale
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import DEFAULT
-from podscaler.core.trace import Combination
+from podscaler.core.model.model import Answer, IncompleteObservation, Scale
+from podscaler.core.model.settings import DEFAULT
+from podscaler.core.model.trace import Combination
 from podscaler.testing.decisions import DOWN, NOW, external_metric, observed, resource, scaler, using, values
 
 TOLERANCE = Tolerance(0.1, 0.1)

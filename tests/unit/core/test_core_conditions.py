@@ -3,8 +3,8 @@
 Source: docs/spec/decision.md 11.3 (Conditions).
 """
 
-from podscaler.api.autoscaling import Condition
-from podscaler.core.conditions import Conditions
+from podscaler.api.typed.autoscaling import Condition
+from podscaler.core.model.conditions import Conditions
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 ABLE = Condition("AbleToScale", "True", OLD, "Old", "old", 7)

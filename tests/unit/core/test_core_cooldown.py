@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 
-from podscaler.api import instants
-from podscaler.core import algorithm, cooldown
-from podscaler.core.cooldown import Delays
-from podscaler.core.history import History, Recommendation
-from podscaler.core.model import Observation
-from podscaler.core.settings import Settings
-from podscaler.core.trace import Cooldown
+from podscaler.api.machinery import instants
+from podscaler.core import algorithm
+from podscaler.core.limits import cooldown
+from podscaler.core.limits.cooldown import Delays
+from podscaler.core.model.history import History, Recommendation
+from podscaler.core.model.model import Observation
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.trace import Cooldown
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

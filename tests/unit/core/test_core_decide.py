@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api import selectors
-from podscaler.api.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.api.machinery import selectors
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.core.decision import Action, ErrorKind
-from podscaler.core.history import EMPTY, History, Recommendation, ScaleEvent
-from podscaler.core.model import NO_KIND_MATCH, Failure
-from podscaler.core.neighbours import SelectorStore
-from podscaler.core.settings import Gates, Settings
-from podscaler.core.trace import Branch
+from podscaler.core.model.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.core.model.model import NO_KIND_MATCH, Failure
+from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.settings import Gates, Settings
+from podscaler.core.model.trace import Branch
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

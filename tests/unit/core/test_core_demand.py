@@ -5,11 +5,11 @@ Source: docs/spec/decision.md 2 (Reconcile in order, step 9), 3.1 (Selector chec
 
 import pytest
 
-from podscaler.api import selectors
+from podscaler.api.machinery import selectors
 from podscaler.core import demand
 from podscaler.core.demand import Demand
-from podscaler.core.model import Failure, Observation
-from podscaler.core.neighbours import SelectorStore
+from podscaler.core.model.model import Failure, Observation
+from podscaler.core.model.neighbours import SelectorStore
 from podscaler.testing.decisions import conditions, external_metric, observed, pods_metric, resource, scaler
 
 WRONG = {"matchExpressions": [{"key": "k", "operator": "Near"}]}

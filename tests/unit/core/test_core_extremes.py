@@ -9,15 +9,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from podscaler.core import policies, proposals
-from podscaler.core.emulation import V1_37, V1_38
-from podscaler.core.history import History, ScaleEvent
-from podscaler.core.model import Pod
-from podscaler.core.policies import PolicyFacts
+from podscaler.core import proposals
+from podscaler.core.limits import policies
+from podscaler.core.limits.policies import PolicyFacts
+from podscaler.core.model.emulation import V1_37, V1_38
+from podscaler.core.model.history import History, ScaleEvent
+from podscaler.core.model.model import Pod
+from podscaler.core.model.settings import DEFAULT, Settings
+from podscaler.core.model.spec import Behavior, Policy, Rules
+from podscaler.core.model.trace import Outcome, PerPod
 from podscaler.core.proposals import MetricResult
-from podscaler.core.settings import DEFAULT, Settings
-from podscaler.core.spec import Behavior, Policy, Rules
-from podscaler.core.trace import Outcome, PerPod
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

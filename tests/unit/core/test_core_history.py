@@ -5,8 +5,8 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior), 10 (Scale-even
 
 import pytest
 
-from podscaler.core import history
-from podscaler.core.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.core.model import history
+from podscaler.core.model.history import EMPTY, History, Recommendation, ScaleEvent
 
 
 def test_the_first_recommendation_is_what_was_there() -> None:

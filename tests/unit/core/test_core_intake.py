@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api import autoscaling, instants, meta, pods
-from podscaler.core import intake
-from podscaler.core.emulation import V1_38
-from podscaler.core.model import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
+from podscaler.api.machinery import instants, meta
+from podscaler.api.typed import autoscaling, pods
+from podscaler.core.model import intake
+from podscaler.core.model.emulation import V1_38
+from podscaler.core.model.model import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
 from podscaler.testing.decisions import NOW, NOW_TEXT
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.api import selectors
-from podscaler.core.neighbours import Namespace, SelectorStore
+from podscaler.api.machinery import selectors
+from podscaler.core.model.neighbours import Namespace, SelectorStore
 from podscaler.testing.decisions import labelled, pod
 
 FRONT = labelled(pod(), {"app": "web", "tier": "front"})

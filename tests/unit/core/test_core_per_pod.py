@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from podscaler.api.autoscaling import MetricValueStatus
+from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core import proposals
-from podscaler.core.model import IncompleteObservation, Pod, PodSamples
+from podscaler.core.model.model import IncompleteObservation, Pod, PodSamples
+from podscaler.core.model.trace import Outcome, PerPod
 from podscaler.core.proposals import MetricResult
-from podscaler.core.trace import Outcome, PerPod
 from podscaler.testing.decisions import (
     DOWN,
     Json,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.core import pods
-from podscaler.core.model import Sample
-from podscaler.core.trace import Group, PodRule, Unlisted
+from podscaler.core.calculation import pods
+from podscaler.core.model.model import Sample
+from podscaler.core.model.trace import Group, PodRule, Unlisted
 from podscaler.testing.decisions import NOW, SECOND, pod, situation
 
 FRESH = Sample(100, NOW, 30 * SECOND)

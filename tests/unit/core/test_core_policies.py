@@ -6,11 +6,11 @@ written as (change, seconds ago).
 
 import pytest
 
-from podscaler.core import policies
-from podscaler.core.emulation import V1_37, V1_38, Emulation
-from podscaler.core.history import History, ScaleEvent
-from podscaler.core.policies import PolicyFacts, PolicyLimit
-from podscaler.core.trace import PolicyBudget
+from podscaler.core.limits import policies
+from podscaler.core.limits.policies import PolicyFacts, PolicyLimit
+from podscaler.core.model.emulation import V1_37, V1_38, Emulation
+from podscaler.core.model.history import History, ScaleEvent
+from podscaler.core.model.trace import PolicyBudget
 from podscaler.testing.decisions import NOW, SECOND, Json, rules, scaler
 
 I32_MAX = 2**31 - 1

@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.api import recording
-from podscaler.core import recorded_history
-from podscaler.core.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.api.typed import recording
+from podscaler.core.model.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.core.replay import recorded_history
 from podscaler.testing.decisions import NOW
 
 FULL = History(

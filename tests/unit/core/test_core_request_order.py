@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api import pods
-from podscaler.core import intake, requests
-from podscaler.core.settings import DEFAULT, Gates, Settings
-from podscaler.core.situation import MetricError
+from podscaler.api.typed import pods
+from podscaler.core.calculation import requests
+from podscaler.core.calculation.situation import MetricError
+from podscaler.core.model import intake
+from podscaler.core.model.settings import DEFAULT, Gates, Settings
 
 NO_POD_LEVEL = Settings(gates=Gates(pod_level_resources=False))
 

@@ -5,11 +5,11 @@ Source: docs/spec/decision.md 6.2 (Requests).
 
 import pytest
 
-from podscaler.core import requests
-from podscaler.core.emulation import V1_38
-from podscaler.core.model import ContainerRequests, Pod, PodLevelRequests
-from podscaler.core.settings import DEFAULT, Gates, Settings
-from podscaler.core.situation import MetricError
+from podscaler.core.calculation import requests
+from podscaler.core.calculation.situation import MetricError
+from podscaler.core.model.emulation import V1_38
+from podscaler.core.model.model import ContainerRequests, Pod, PodLevelRequests
+from podscaler.core.model.settings import DEFAULT, Gates, Settings
 from podscaler.testing.decisions import pod
 
 TWO = Pod(

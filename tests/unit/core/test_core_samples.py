@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api import instants, metrics
-from podscaler.core import samples
-from podscaler.core.model import PodSamples, Sample, Values
+from podscaler.api.machinery import instants
+from podscaler.api.typed import metrics
+from podscaler.core.calculation import samples
+from podscaler.core.model.model import PodSamples, Sample, Values
 from podscaler.testing.decisions import NOW, NOW_TEXT, SECOND
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.core import settings
-from podscaler.core.emulation import V1_37, V1_38
-from podscaler.core.settings import Gates, Settings
+from podscaler.core.model import settings
+from podscaler.core.model.emulation import V1_37, V1_38
+from podscaler.core.model.settings import Gates, Settings
 from podscaler.testing.decisions import SECOND
 
 

@@ -6,12 +6,13 @@ Source: docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcil
 import msgspec
 import pytest
 
-from podscaler.api import autoscaling
-from podscaler.core import ratio, spec
-from podscaler.core.metric_spec import ResourceMetric, Utilization
-from podscaler.core.ratio import Tolerance
-from podscaler.core.settings import DEFAULT, Settings
-from podscaler.core.spec import Policy, Rules
+from podscaler.api.typed import autoscaling
+from podscaler.core.calculation import ratio
+from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.model import spec
+from podscaler.core.model.metric_spec import ResourceMetric, Utilization
+from podscaler.core.model.settings import DEFAULT, Settings
+from podscaler.core.model.spec import Policy, Rules
 from podscaler.testing.decisions import SECOND, external_metric, resource, rules, scaler
 
 

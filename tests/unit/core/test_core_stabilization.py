@@ -6,10 +6,10 @@ Recommendations are written as (replicas, seconds ago).
 
 import pytest
 
-from podscaler.core import stabilization
-from podscaler.core.history import Recommendation
-from podscaler.core.settings import Settings
-from podscaler.core.stabilization import Stabilized
+from podscaler.core.limits import stabilization
+from podscaler.core.limits.stabilization import Stabilized
+from podscaler.core.model.history import Recommendation
+from podscaler.core.model.settings import Settings
 from podscaler.testing.decisions import NOW, SECOND, rules, scaler
 
 Ago = list[tuple[int, float]]

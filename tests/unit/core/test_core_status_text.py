@@ -5,9 +5,9 @@ Source: docs/spec/decision.md 11.4 (Text of status quantities).
 
 import pytest
 
-from podscaler.api import quantity
-from podscaler.api.quantity import Format, Quantity
-from podscaler.core import status_text
+from podscaler.api.machinery import quantity
+from podscaler.api.machinery.quantity import Format, Quantity
+from podscaler.core.model import status_text
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ Source: docs/spec/decision.md 3.1 (Selector checks).
 
 import pytest
 
-from podscaler.api import selectors
-from podscaler.core import target_pods
-from podscaler.core.model import ALONE, Scale
-from podscaler.core.neighbours import SelectorStore
-from podscaler.core.settings import DEFAULT, Gates, Settings
-from podscaler.core.target_pods import TargetPods
-from podscaler.core.trace import MetricFailure
+from podscaler.api.machinery import selectors
+from podscaler.core.calculation import target_pods
+from podscaler.core.calculation.target_pods import TargetPods
+from podscaler.core.model.model import ALONE, Scale
+from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.settings import DEFAULT, Gates, Settings
+from podscaler.core.model.trace import MetricFailure
 from podscaler.testing.decisions import labelled, observed, pod, scaler
 
 WEB = [pod("a"), labelled(pod("b"), {"app": "db"}), pod("c")]

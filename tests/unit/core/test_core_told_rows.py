@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import selectors
+from podscaler.api.machinery import selectors
 from podscaler.core import settle
 from podscaler.core.decision import Decision
-from podscaler.core.history import History, Recommendation
-from podscaler.core.model import Failure, Observation
-from podscaler.core.neighbours import SelectorStore
+from podscaler.core.model.history import History, Recommendation
+from podscaler.core.model.model import Failure, Observation
+from podscaler.core.model.neighbours import SelectorStore
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

@@ -5,12 +5,12 @@ Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.9 (Where overflow 
 
 import pytest
 
-from podscaler.api.autoscaling import MetricValueStatus
+from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core import proposals
-from podscaler.core.emulation import V1_38
-from podscaler.core.model import Answer, IncompleteObservation, Pod, PodSamples
+from podscaler.core.model.emulation import V1_38
+from podscaler.core.model.model import Answer, IncompleteObservation, Pod, PodSamples
+from podscaler.core.model.settings import Settings
 from podscaler.core.proposals import MetricResult
-from podscaler.core.settings import Settings
 from podscaler.testing.decisions import (
     DOWN,
     Json,

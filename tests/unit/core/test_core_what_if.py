@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api.autoscaling import HorizontalPodAutoscalerSpec
-from podscaler.core import settings, what_if
-from podscaler.core.settings import Gates, Settings
-from podscaler.errors import UsageError
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.errors import UsageError
+from podscaler.core.model import settings
+from podscaler.core.model.settings import Gates, Settings
+from podscaler.explain import what_if
 from podscaler.testing.decisions import (
     Json,
     container_resource,

@@ -4,8 +4,8 @@ import pytest
 
 from podscaler.core import settle
 from podscaler.core.decision import Decision
-from podscaler.core.explanation import explained
-from podscaler.core.model import Failure, Observation, PodSamples
+from podscaler.core.model.model import Failure, Observation, PodSamples
+from podscaler.explain import explained
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

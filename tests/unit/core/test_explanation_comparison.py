@@ -2,12 +2,12 @@
 
 import pytest
 
-from podscaler.core.explanation import comparison, explained
-from podscaler.core.explanation.comparison import Comparison, ComparisonRow
-from podscaler.core.explanation.source import TraceSource
-from podscaler.core.history import History, Recommendation
-from podscaler.core.model import Failure, Observation
-from podscaler.core.spec import Spec
+from podscaler.core.model.history import History, Recommendation
+from podscaler.core.model.model import Failure, Observation
+from podscaler.core.model.spec import Spec
+from podscaler.explain import comparison, explained
+from podscaler.explain.comparison import Comparison, ComparisonRow
+from podscaler.explain.source import TraceSource
 from podscaler.testing.decisions import NOW, SECOND, decided, external_metric, observed, scaler, values
 
 HELD = History((Recommendation(5, NOW - 250 * SECOND),))

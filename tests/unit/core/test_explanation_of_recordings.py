@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 import sampling
-from podscaler.api import recording
+from podscaler.api.typed import recording
 from podscaler.core import decide
 from podscaler.core.decision import Decision
-from podscaler.core.explanation import explained, trace_reading
-from podscaler.core.explanation.explained import Explanation
-from podscaler.core.model import Observation, Scale
-from podscaler.core.replay import RecordedSync, Replay
-from podscaler.core.settings import Settings
+from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.settings import Settings
+from podscaler.core.replay.replay import RecordedSync, Replay
+from podscaler.explain import explained, trace_reading
+from podscaler.explain.explained import Explanation
 from podscaler.testing.decisions import SECOND
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"

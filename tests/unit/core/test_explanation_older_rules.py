@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from podscaler.api import instants
+from podscaler.api.machinery import instants
 from podscaler.core.decision import Decision
-from podscaler.core.explanation import explained
-from podscaler.core.history import History, Recommendation
-from podscaler.core.settings import Settings
+from podscaler.core.model.history import History, Recommendation
+from podscaler.core.model.settings import Settings
+from podscaler.explain import explained
 from podscaler.testing.decisions import NOW, SECOND, decided, observed, resource, sampled, scaler
 
 UP_3_MIN = Settings(upscale_delay_ns=180 * SECOND)

@@ -5,10 +5,10 @@ import pytest
 
 from podscaler.core import settle
 from podscaler.core.decision import Decision
-from podscaler.core.explanation import explained
-from podscaler.core.explanation.source import TraceSource
-from podscaler.core.history import History, Recommendation, ScaleEvent
-from podscaler.core.model import Failure, Observation
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.model import Failure, Observation
+from podscaler.explain import explained
+from podscaler.explain.source import TraceSource
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

@@ -3,11 +3,11 @@
 import pytest
 
 from podscaler.core.decision import Decision
-from podscaler.core.explanation import explained
-from podscaler.core.explanation.line import Line, Section
-from podscaler.core.explanation.source import TraceSource
-from podscaler.core.history import History, Recommendation, ScaleEvent
-from podscaler.core.model import Sample
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.model import Sample
+from podscaler.explain import explained
+from podscaler.explain.line import Line, Section
+from podscaler.explain.source import TraceSource
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

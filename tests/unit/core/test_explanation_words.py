@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from podscaler.core.explanation import wording
+from podscaler.explain import wording
 
 S = 10**9
 

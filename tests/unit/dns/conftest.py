@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.dns.zone import Zone
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.network.zone import Zone
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.controlplane.dns import messages
-from podscaler.controlplane.dns.messages import Malformed, Question, ResourceRecord
+from podscaler.controlplane.network import messages
+from podscaler.controlplane.network.messages import Malformed, Question, ResourceRecord
 
 ASKED = messages.question_for("Php.default.svc", messages.A, 7)
 

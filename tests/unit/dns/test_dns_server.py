@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from own_ports import own_place
-from podscaler.controlplane.dns import messages, resolvers, server
-from podscaler.controlplane.dns.server import NameServer
-from podscaler.controlplane.dns.zone import Zone
+from podscaler.controlplane.network import messages, resolvers, server
+from podscaler.controlplane.network.server import NameServer
+from podscaler.controlplane.network.zone import Zone
 
 A = messages.A
 SERVICE = "php-apache.default.svc.cluster.local"

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from podscaler.controlplane.dns import messages
-from podscaler.controlplane.dns.zone import NameAnswer, Zone
+from podscaler.controlplane.network import messages
+from podscaler.controlplane.network.zone import NameAnswer, Zone
 
 A, SRV, PTR, AAAA = messages.A, messages.SRV, messages.PTR, messages.AAAA
 

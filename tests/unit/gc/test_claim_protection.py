@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.gc.claim_protection import ClaimProtection
-from podscaler.controlplane.registry import Registry
-from podscaler.controlplane.workloads.loop import ControlLoop
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.controllers.gc.claim_protection import ClaimProtection
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.gc.collector import GarbageCollector
-from podscaler.controlplane.workloads.loop import ControlLoop
-from podscaler.controlplane.workloads.ownership import controller_reference
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.controllers.framework.ownership import controller_reference
+from podscaler.controlplane.controllers.gc.collector import GarbageCollector
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.clock import NANOSECONDS, rfc3339
-from podscaler.controlplane.cluster import namespace_defaults
-from podscaler.controlplane.cluster.namespace_defaults import NamespaceDefaults
-from podscaler.controlplane.gc.event_expiry import EventExpiry
-from podscaler.controlplane.gc.finished_pods import FinishedPods
-from podscaler.controlplane.gc.namespace_deletion import NamespaceDeletion
-from podscaler.controlplane.workloads.loop import ControlLoop
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.base.clock import NANOSECONDS, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.cluster import namespace_defaults
+from podscaler.controlplane.controllers.cluster.namespace_defaults import NamespaceDefaults
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.controllers.gc.event_expiry import EventExpiry
+from podscaler.controlplane.controllers.gc.finished_pods import FinishedPods
+from podscaler.controlplane.controllers.gc.namespace_deletion import NamespaceDeletion
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.node import PlayedNode

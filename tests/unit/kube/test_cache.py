@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from podscaler.api import selectors
-from podscaler.kube.cache import Cache
+from podscaler.api.machinery import selectors
+from podscaler.kube.informers.cache import Cache
 
 
 class Meta(msgspec.Struct):

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from podscaler.kube import causes
+from podscaler.kube.transport import network_errors
 
 
 def _certificate_error(code: int) -> ssl.SSLCertVerificationError:
@@ -43,7 +43,7 @@ DIALS: dict[str, tuple[BaseException, str]] = {
 def test_of_dial(name: str) -> None:
     """Go's words for each way in which a connection cannot be made; none of them is a broken connection."""
     error, text = DIALS[name]
-    found = causes.of_dial(error, "h:443")
+    found = network_errors.of_dial(error, "h:443")
     assert (found.cause, found.broken) == (text, False)
 
 
@@ -61,5 +61,5 @@ READS: dict[str, tuple[BaseException | None, bool, str, bool]] = {
 def test_of_read(name: str) -> None:
     """Go's words for each way in which a connection ends, and whether the same request may succeed on another."""
     error, is_fresh, text, is_broken = READS[name]
-    found = causes.of_read(error, "h:443", is_fresh=is_fresh)
+    found = network_errors.of_read(error, "h:443", is_fresh=is_fresh)
     assert (found.cause, found.broken, found.unanswered) == (text, is_broken, is_fresh)

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from podscaler.kube import kubeconfig
-from podscaler.kube.certificate_files import CertificateFiles
+from podscaler.kube.config import kubeconfig
+from podscaler.kube.config.certificate_files import CertificateFiles
 from podscaler.testing import VirtualClock
 
 

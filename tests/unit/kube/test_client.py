@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.rate_limit import TokenBucket
-from podscaler.kube.transport import Response
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.rate_limit import TokenBucket
+from podscaler.kube.transport.transport import Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer
 

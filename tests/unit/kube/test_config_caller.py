@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.kube.config import Config
-from podscaler.kube.credentials import Credentials, NoCredentials, TokenFile, bearer
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.credentials import Credentials, NoCredentials, TokenFile, bearer
 from podscaler.testing import VirtualClock
 
 

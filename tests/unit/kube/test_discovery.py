@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.discovery import Discovery, RESTMapping
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery, RESTMapping
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.clock import rfc3339
-from podscaler.errors import UsageError
-from podscaler.kube import exec_command
-from podscaler.kube.exec_plugin import ExecPlugin
-from podscaler.kube.kubeconfig_file import Exec, Extension, KubeconfigCluster, Variable
+from podscaler.base.clock import rfc3339
+from podscaler.base.errors import UsageError
+from podscaler.kube.config import exec_command
+from podscaler.kube.config.exec_plugin import ExecPlugin
+from podscaler.kube.config.kubeconfig_file import Exec, Extension, KubeconfigCluster, Variable
 from podscaler.testing import VirtualClock
 
 V1 = "client.authentication.k8s.io/v1"
@@ -189,7 +189,7 @@ async def test_unusable_statuses(program: Program, status: Any, text: str) -> No
 
 async def test_a_program_that_hangs(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that does not end is ended."""
-    monkeypatch.setattr("podscaler.kube.exec_plugin.RUN_LIMIT_S", 0.2)
+    monkeypatch.setattr("podscaler.kube.config.exec_plugin.RUN_LIMIT_S", 0.2)
     program.does("import time; time.sleep(60)")
     with pytest.raises(UsageError, match=r"did not end within 0\.2 s"):
         await program.plugin().authorization()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.kube import failures
-from podscaler.kube.transport import Response
+from podscaler.kube.client import api_errors
+from podscaler.kube.transport.transport import Response
 
 GET_PODS = {"method": "GET", "subject": "pods.metrics.k8s.io"}
 
@@ -18,14 +18,14 @@ def test_a_status_speaks_for_itself() -> None:
         b'{"kind":"Status","status":"Failure","message":"pods \\"x\\" is forbidden","reason":"Forbidden",'
         b'"details":{"name":"x","causes":[{"reason":"R","message":"m","field":"f"}]},"code":403}'
     )
-    error = failures.of_answer(_answer(403, body, "application/json"), **GET_PODS)
+    error = api_errors.of_answer(_answer(403, body, "application/json"), **GET_PODS)
     told = (str(error), error.code, error.reason, error.details, [(c.reason, c.message, c.field) for c in error.causes])
     assert told == ('pods "x" is forbidden', 403, "Forbidden", {"name": "x"}, [("R", "m", "f")])
 
 
 def test_an_empty_message_is_an_empty_text() -> None:
     """A Status without a message gives an empty text."""
-    assert str(failures.of_answer(_answer(500, b'{"kind":"Status","status":"Failure"}'), **GET_PODS)) == ""
+    assert str(api_errors.of_answer(_answer(500, b'{"kind":"Status","status":"Failure"}'), **GET_PODS)) == ""
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_an_empty_message_is_an_empty_text() -> None:
         (404, b"404 page not found", "text/plain", "NotFound", "the server could not find the requested resource"),
         (405, b"", "", "MethodNotAllowed", "the server does not allow this method on the requested resource"),
         (406, b"only cheese", "text/plain", "NotAcceptable", "only cheese"),
-        (406, b"", "text/plain", "NotAcceptable", failures.NOT_ACCEPTABLE),
-        (406, b"{}", "application/json", "NotAcceptable", failures.NOT_ACCEPTABLE),
+        (406, b"", "text/plain", "NotAcceptable", api_errors.NOT_ACCEPTABLE),
+        (406, b"{}", "application/json", "NotAcceptable", api_errors.NOT_ACCEPTABLE),
         (409, b"", "", "Conflict", "the server reported a conflict"),
         (415, b"bad type", "", "UnsupportedMediaType", "bad type"),
         (422, b"", "", "Invalid", "the server rejected our request due to an error in our request"),
@@ -83,16 +83,16 @@ def test_an_empty_message_is_an_empty_text() -> None:
 )
 def test_generic_texts(code: int, body: bytes, content_type: str, reason: str, text: str) -> None:
     """An answer that is no Status gets the text of its code, followed by what was asked."""
-    error = failures.of_answer(_answer(code, body, content_type), **GET_PODS)
+    error = api_errors.of_answer(_answer(code, body, content_type), **GET_PODS)
     assert (error.code, error.reason, str(error)) == (code, reason, f"{text} (get pods.metrics.k8s.io)")
 
 
 def test_a_name_follows_the_resource() -> None:
     """With a name the text ends in method, resource and name."""
-    error = failures.of_answer(_answer(503), method="PUT", subject="deployments web")
+    error = api_errors.of_answer(_answer(503), method="PUT", subject="deployments web")
     assert str(error) == "the server is currently unable to handle the request (put deployments web)"
 
 
 def test_body_text_is_cut() -> None:
     """At most 2048 bytes of a body are shown."""
-    assert len(failures.body_text(_answer(500, b"x" * 5000))) == 2048
+    assert len(api_errors.body_text(_answer(500, b"x" * 5000))) == 2048

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from podscaler.kube.http_response import HTTPResponse
+from podscaler.kube.transport.http_response import HTTPResponse
 
 MEMBERS = [b"first\n" * 50, b"second\n", b"third\n" * 9]
 COMPRESSED = b"".join(gzip.compress(member) for member in MEMBERS)

@@ -8,11 +8,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from own_ports import own_place
-from podscaler.errors import UsageError
-from podscaler.kube import http_transport
-from podscaler.kube.config import Config
-from podscaler.kube.http_transport import HttpTransport
-from podscaler.kube.transport import Request, TransportError
+from podscaler.base.errors import UsageError
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.http_transport import HttpTransport
+from podscaler.kube.transport.transport import Request, TransportError
 
 
 class RenewedToken:

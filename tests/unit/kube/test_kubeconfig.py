@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from podscaler.errors import UsageError
-from podscaler.kube import kubeconfig, locate
-from podscaler.kube.config import Config
-from podscaler.kube.credentials import NoCredentials, StaticHeader, TokenFile
+from podscaler.base.errors import UsageError
+from podscaler.kube.config import kubeconfig, locate
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.credentials import NoCredentials, StaticHeader, TokenFile
 from podscaler.testing import VirtualClock
 
 V1 = "client.authentication.k8s.io/v1"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.errors import UsageError
-from podscaler.kube import locate
+from podscaler.base.errors import UsageError
+from podscaler.kube.config import locate
 
 
 def no_home() -> Path:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.errors import UsageError
-from podscaler.kube import proxies
+from podscaler.base.errors import UsageError
+from podscaler.kube.transport import proxies
 
 SERVER = "https://api.example.com:6443"
 NAMES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")

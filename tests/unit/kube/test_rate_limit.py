@@ -2,7 +2,7 @@
 
 import asyncio
 
-from podscaler.kube.rate_limit import TokenBucket
+from podscaler.kube.transport.rate_limit import TokenBucket
 from podscaler.testing import VirtualClock
 
 

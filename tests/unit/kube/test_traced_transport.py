@@ -5,8 +5,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from podscaler.kube.traced_transport import COUNT, Count, TracedTransport, name_of
-from podscaler.kube.transport import Request, TransportError
+from podscaler.kube.transport.traced_transport import COUNT, Count, TracedTransport, name_of
+from podscaler.kube.transport.transport import Request, TransportError
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
 PATH = "/api/v1/nodes"

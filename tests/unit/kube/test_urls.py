@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from podscaler.errors import StatusError
-from podscaler.kube import urls
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import urls
 
 
 def test_query() -> None:

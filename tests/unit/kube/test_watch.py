@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.kube.cache import Cache
-from podscaler.kube.client import Client
-from podscaler.kube.transport import Response
-from podscaler.kube.watch import Reflector, WatchSource
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Cache
+from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.transport.transport import Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer
 

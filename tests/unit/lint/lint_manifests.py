@@ -6,9 +6,10 @@ A clean world is `[hpa(), deployment()]`; each case changes one thing.
 from copy import deepcopy
 from typing import Any
 
-from podscaler.lint import linter, reading
-from podscaler.lint.items import DocumentOrigin
-from podscaler.lint.material import ClusterMaterial
+from podscaler.lint import linter
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import DocumentOrigin
+from podscaler.lint.model.lint_context import ClusterMaterial
 
 Object = dict[str, Any]
 Short = tuple[str, str, str]

@@ -7,11 +7,12 @@ from textwrap import dedent
 import pytest
 from lint_manifests import deployment, found, hpa, obj, short
 
-from podscaler.api import yaml_text
-from podscaler.lint import linter, reading, rulebook
-from podscaler.lint.items import DocumentOrigin
-from podscaler.lint.lines import Lines
-from podscaler.lint.material import ClusterMaterial
+from podscaler.api.text import yaml_text
+from podscaler.lint import linter, rulebook
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import DocumentOrigin
+from podscaler.lint.model.lines import Lines
+from podscaler.lint.model.lint_context import ClusterMaterial
 
 IGNORE = "podscaler.dev/lint-ignore"
 DOCS = Path(__file__).parents[3] / "docs" / "lint.md"

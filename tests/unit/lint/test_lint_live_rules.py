@@ -16,7 +16,7 @@ from lint_manifests import (
     short,
 )
 
-from podscaler.lint.material import ClusterMaterial
+from podscaler.lint.model.lint_context import ClusterMaterial
 from podscaler.lint.rules import served
 
 HPA = "HorizontalPodAutoscaler shop/web"

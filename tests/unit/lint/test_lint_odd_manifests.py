@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.json_text import Number
-from podscaler.lint import reading
-from podscaler.lint.items import APIFinding, DocumentOrigin
+from podscaler.api.text.json_text import Number
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import APIFinding, DocumentOrigin
 
 POD = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
 

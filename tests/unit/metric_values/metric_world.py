@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from podscaler.api import catalog
-from podscaler.controlplane.metric_values.apis import MetricValues
-from podscaler.controlplane.registry import MetricQuery, Registry
-from podscaler.controlplane.usage.pods import PodFact
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.metrics.custom.apis import MetricValues
+from podscaler.controlplane.metrics.resource.pods import PodFact
+from podscaler.controlplane.registry.registry import MetricQuery, Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

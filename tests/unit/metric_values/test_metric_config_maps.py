@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from metric_world import CUSTOM, EXTERNAL, MetricWorld, config_map, metric_world
 
-from podscaler.api import catalog
-from podscaler.controlplane.metric_values.config_maps import ConfigMaps
-from podscaler.controlplane.metric_values.index import MetricIndex
-from podscaler.controlplane.metric_values.kinds import DescribableKinds
-from podscaler.controlplane.registry import MetricResource, ObjectEvent
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
+from podscaler.controlplane.metrics.custom.index import MetricIndex
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.registry.registry import MetricResource, ObjectEvent
 from podscaler.testing import VirtualClock
 
 PATTERN = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

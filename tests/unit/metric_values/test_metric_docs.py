@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from podscaler.api import catalog
-from podscaler.controlplane.metric_values.kinds import DescribableKinds
-from podscaler.controlplane.metric_values.parsing import EntryContext, parse_entry
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.parsing import EntryContext, parse_entry
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 

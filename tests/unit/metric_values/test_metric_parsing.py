@@ -4,13 +4,14 @@ from typing import Literal
 
 import pytest
 
-from podscaler.api import catalog, instants, selectors
-from podscaler.api.quantity import Quantity
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.metric_values.kinds import DescribableKinds
-from podscaler.controlplane.metric_values.parsing import ENTRY_MAX_BYTES, EntryContext, ParsedEntry, parse_entry
-from podscaler.controlplane.metric_values.schedule import Constant, Ramp
-from podscaler.controlplane.metric_values.series import NamedObject, Outside, PodSelection, Series
+from podscaler.api.kinds import catalog
+from podscaler.api.machinery import instants, selectors
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.parsing import ENTRY_MAX_BYTES, EntryContext, ParsedEntry, parse_entry
+from podscaler.controlplane.metrics.custom.schedule import Constant, Ramp
+from podscaler.controlplane.metrics.custom.series import NamedObject, Outside, PodSelection, Series
 
 KINDS = DescribableKinds(catalog.RESOURCES)
 CREATED_NS = instants.parse("2026-01-01T00:00:00Z")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from podscaler.api.quantity import Quantity
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.metric_values import schedule
-from podscaler.controlplane.metric_values.schedule import Constant, Ramp, Schedule, Steps, ValueStep
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.metrics.custom import schedule
+from podscaler.controlplane.metrics.custom.schedule import Constant, Ramp, Schedule, Steps, ValueStep
 
 Timeline = list[tuple[float, str | None]]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from podscaler.metrics.allowance import FEW, MANY, ConcurrencyLimiter
+from podscaler.metrics.concurrency_limiter import FEW, MANY, ConcurrencyLimiter
 from podscaler.testing import VirtualClock
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import selectors
-from podscaler.api.autoscaling import CrossVersionObjectReference
-from podscaler.api.metrics import PodMetricsList
-from podscaler.errors import StatusError
-from podscaler.kube.client import Client
-from podscaler.kube.discovery import Discovery
-from podscaler.kube.transport import Response
+from podscaler.api.machinery import selectors
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
+from podscaler.api.typed.metrics import PodMetricsList
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
+from podscaler.kube.transport.transport import Response
 from podscaler.metrics.api import APIMetricsSource
 from podscaler.metrics.source import MetricsSource
 from podscaler.testing import VirtualClock

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.api import autoscaling, metrics, selectors
-from podscaler.core import emulation, metric_spec
-from podscaler.core.model import Failure, PodSamples, Sample, Values
-from podscaler.errors import StatusError
+from podscaler.api.machinery import selectors
+from podscaler.api.typed import autoscaling, metrics
+from podscaler.base.errors import StatusError
+from podscaler.core.model import emulation, metric_spec
+from podscaler.core.model.model import Failure, PodSamples, Sample, Values
 from podscaler.metrics import queries
 from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from podscaler.api import selectors
-from podscaler.api.metrics import ExternalMetricValueList
-from podscaler.api.selectors import Selector
-from podscaler.errors import StatusError
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import ExternalMetricValueList
+from podscaler.base.errors import StatusError
 from podscaler.metrics.limited import LimitedMetricsSource
 from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock

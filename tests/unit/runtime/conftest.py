@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.registry import Object
-from podscaler.controlplane.runtime.pod_worker import PodWorker
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.kubelet.pods.pod_worker import PodWorker
+from podscaler.controlplane.registry.registry import Object
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry, open_registry

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane import events
-from podscaler.controlplane.events import EventRecorder
+from podscaler.controlplane.registry import events
+from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import OpenRegistry
 

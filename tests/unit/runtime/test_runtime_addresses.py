@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.runtime import addresses
-from podscaler.controlplane.runtime.addresses import AddressBlock, AddressesExhausted
+from podscaler.controlplane.network import addresses
+from podscaler.controlplane.network.addresses import AddressBlock, AddressesExhausted
 
 
 @pytest.fixture(autouse=True)

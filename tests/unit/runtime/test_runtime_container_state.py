@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.runtime import adoption, container_state
-from podscaler.controlplane.runtime.backoff import CrashLoopBackoff, config_delay_s
-from podscaler.controlplane.runtime.container_state import (
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.kubelet.containers import container_state
+from podscaler.controlplane.kubelet.containers.backoff import CrashLoopBackoff, config_delay_s
+from podscaler.controlplane.kubelet.containers.container_state import (
     ContainerState,
     RestartPolicy,
     Role,
@@ -15,6 +15,7 @@ from podscaler.controlplane.runtime.container_state import (
     Terminated,
     Waiting,
 )
+from podscaler.controlplane.kubelet.pods import adoption
 
 S = NANOSECONDS
 POD = "web_default(u1)"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from podscaler.api import port_map
-from podscaler.controlplane.runtime import environment, expansion, references, service_variables
-from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
+from podscaler.controlplane.kubelet.volumes import environment, expansion, references, service_variables
+from podscaler.controlplane.kubelet.volumes.references import ConfigFault, PodPlacement
 
 PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm", {"cpu": "8", "memory": "16Gi"})
 POD: dict[str, Any] = {

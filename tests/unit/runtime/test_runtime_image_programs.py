@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.runtime import image_programs
+from podscaler.controlplane.kubelet.volumes import image_programs
 
 
 class Handler(BaseHTTPRequestHandler):

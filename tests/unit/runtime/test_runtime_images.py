@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from podscaler.controlplane.runtime import images
+from podscaler.controlplane.kubelet.launching import images
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,16 @@ import pytest
 
 import prerequisites
 from patience import WITHIN_S
-from podscaler.controlplane.runtime import identity, leftovers, process_records
-from podscaler.controlplane.runtime.leftovers import Sweeper
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.kubelet.processes import orphaned_processes, process_identity, process_records
+from podscaler.controlplane.kubelet.processes.orphaned_processes import Sweeper
+from podscaler.controlplane.kubelet.processes.threads import Threads
 from podscaler.testing import VirtualClock
 
 SHELL = ("/bin/sh", "-c")
 ENV = {"PATH": "/usr/bin:/bin"}
 INSTANCE = secrets.token_hex(8)
 """Of this run of the tests: others may run at the same time on this machine."""
-MARK = {identity.INSTANCE_VARIABLE: INSTANCE}
+MARK = {process_identity.INSTANCE_VARIABLE: INSTANCE}
 
 
 TAKE_TERMINAL = "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 0); time.sleep(1000)"
@@ -49,7 +49,7 @@ def write_record(folder: Path, container_id: str, pid: int) -> None:
 async def gone(pid: int) -> bool:
     deadline_s = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline_s:
-        if identity.start_mark(pid) is None:
+        if process_identity.start_mark(pid) is None:
             return True
         await asyncio.sleep(0.02)
     return False
@@ -58,12 +58,12 @@ async def gone(pid: int) -> bool:
 def test_a_pid_alone_proves_nothing() -> None:
     """The mark of a process is stable while it lives and differs between processes; a dead one has none."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    mine, its = identity.start_mark(os.getpid()), identity.start_mark(process.pid)
+    mine, its = process_identity.start_mark(os.getpid()), process_identity.start_mark(process.pid)
     assert its is not None
-    assert (its == identity.start_mark(process.pid), its == mine) == (True, False)
+    assert (its == process_identity.start_mark(process.pid), its == mine) == (True, False)
     process.kill()
     process.communicate()
-    assert identity.start_mark(process.pid) is None
+    assert process_identity.start_mark(process.pid) is None
 
 
 def escaped(mark: str, value: str) -> int:
@@ -72,7 +72,7 @@ def escaped(mark: str, value: str) -> int:
     subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
     deadline_s = time.monotonic() + WITHIN_S
     while True:
-        found = [pid for pid in identity.marked_processes(mark, frozenset((value,))) if os.getsid(pid) == pid]
+        found = [pid for pid in process_identity.marked_processes(mark, frozenset((value,))) if os.getsid(pid) == pid]
         if found or time.monotonic() > deadline_s:
             (pid,) = found
             return pid
@@ -81,11 +81,11 @@ def escaped(mark: str, value: str) -> int:
 
 async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
     """A process with a session of its own is found by its mark; that of another container is not touched."""
-    mine, others = (escaped(identity.CONTAINER_VARIABLE, value) for value in (INSTANCE, f"{INSTANCE}-others"))
+    mine, others = (escaped(process_identity.CONTAINER_VARIABLE, value) for value in (INSTANCE, f"{INSTANCE}-others"))
     await Sweeper(threads, VirtualClock()).sweep(INSTANCE)
     try:
         assert await gone(mine)
-        assert identity.start_mark(others) is not None
+        assert process_identity.start_mark(others) is not None
     finally:
         os.kill(others, signal.SIGKILL)
         wait_until_gone(others)
@@ -96,13 +96,13 @@ async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path:
     noted, innocent = (
         subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
     )
-    marked = escaped(identity.INSTANCE_VARIABLE, INSTANCE)
+    marked = escaped(process_identity.INSTANCE_VARIABLE, INSTANCE)
     write_record(tmp_path, "c1", noted.pid)
     (tmp_path / "c2").write_text(f'{{"pid": {innocent.pid}, "startMark": "another time"}}')
     (tmp_path / "c3").write_text("cut by a cra")
     reaped = asyncio.create_task(threads.run(noted.wait))
     try:
-        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 2
+        assert await asyncio.to_thread(orphaned_processes.kill_orphans, tmp_path, INSTANCE) == 2
         assert await reaped == -signal.SIGKILL
         assert await gone(marked)
         assert innocent.poll() is None
@@ -132,7 +132,7 @@ def running(*argv: str, **fields: Any) -> Iterator["subprocess.Popen[bytes]"]:
 
 def wait_until_gone(pid: int) -> None:
     deadline_s = time.monotonic() + WITHIN_S
-    while identity.start_mark(pid) is not None:
+    while process_identity.start_mark(pid) is not None:
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
 
@@ -158,8 +158,8 @@ async def test_a_copied_environment_makes_no_orphan(tmp_path: Path) -> None:
     with running(*SHELL, f"PODSCALER_INSTANCE={INSTANCE} sleep 1000 & echo $!; wait", env=ENV) as outsider:
         child = int(first_line(outsider))
         await _until_marked(child)
-        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 0
-        assert (outsider.poll(), identity.start_mark(child) is None) == (None, False)
+        assert await asyncio.to_thread(orphaned_processes.kill_orphans, tmp_path, INSTANCE) == 0
+        assert (outsider.poll(), process_identity.start_mark(child) is None) == (None, False)
 
 
 @needs_proc
@@ -170,10 +170,10 @@ async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
     try:
         with running(*SHELL, script, env=ENV | MARK, stdin=slave) as server:
             shell = int(first_line(server))
-            await _until(lambda: (found := identity.facts(shell)) is not None and found.has_terminal)
+            await _until(lambda: (found := process_identity.facts(shell)) is not None and found.has_terminal)
             try:
-                assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 0
-                assert (server.poll(), identity.start_mark(shell) is None) == (None, False)
+                assert await asyncio.to_thread(orphaned_processes.kill_orphans, tmp_path, INSTANCE) == 0
+                assert (server.poll(), process_identity.start_mark(shell) is None) == (None, False)
             finally:
                 os.kill(shell, signal.SIGKILL)
                 wait_until_gone(shell)
@@ -189,7 +189,7 @@ async def test_a_recorded_session_is_ours_without_a_mark(tmp_path: Path) -> None
         child = int(first_line(container))
         write_record(tmp_path, "c1", container.pid)
         reaped = asyncio.create_task(asyncio.to_thread(container.wait))
-        assert await asyncio.to_thread(leftovers.kill_orphans, tmp_path, INSTANCE) == 2
+        assert await asyncio.to_thread(orphaned_processes.kill_orphans, tmp_path, INSTANCE) == 2
         assert (await reaped, await gone(child)) == (-signal.SIGKILL, True)
 
 
@@ -197,10 +197,10 @@ async def test_a_recorded_session_is_ours_without_a_mark(tmp_path: Path) -> None
 async def test_a_command_with_a_terminal_ends_with_its_container(threads: Threads) -> None:
     """The session of `kubectl exec -it` is recorded: its terminal is one that we opened."""
     master, slave = pty.openpty()
-    mark = {identity.CONTAINER_VARIABLE: INSTANCE}
+    mark = {process_identity.CONTAINER_VARIABLE: INSTANCE}
     try:
         with running(sys.executable, "-c", TAKE_TERMINAL, env=ENV | mark, stdin=slave) as command:
-            await _until(lambda: (found := identity.facts(command.pid)) is not None and found.has_terminal)
+            await _until(lambda: (found := process_identity.facts(command.pid)) is not None and found.has_terminal)
             sweeper, record = Sweeper(threads, VirtualClock()), process_records.record(command.pid)
             assert record is not None
             sweeper.record(INSTANCE, record)
@@ -216,11 +216,11 @@ async def test_a_command_with_a_terminal_ends_with_its_container(threads: Thread
 def test_a_pid_that_was_used_again_is_not_killed() -> None:
     """The start of the process is compared after its pidfd was opened."""
     with running("sleep", "1000") as process:
-        found = identity.facts(process.pid)
+        found = process_identity.facts(process.pid)
         assert found is not None
-        assert leftovers.kill(replace(found, start_mark="another time")) is False
+        assert orphaned_processes.kill(replace(found, start_mark="another time")) is False
         assert process.poll() is None
-        assert leftovers.kill(found) is True
+        assert orphaned_processes.kill(found) is True
 
 
 class FailingThreads(Threads):
@@ -249,7 +249,7 @@ async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureF
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     second = asyncio.create_task(sweeper.sweep("b"))
-    await clock.advance(leftovers.SCAN_RETRY_S)
+    await clock.advance(orphaned_processes.SCAN_RETRY_S)
     await asyncio.gather(first, second)
     assert threads.looks == [{"a"}, {"a"}, {"b"}]
     assert "Too many open files" in caplog.text
@@ -258,11 +258,11 @@ async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureF
 
 async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
     """After a few tries the containers end without it."""
-    threads, clock = FailingThreads(leftovers.SCAN_TRIES), VirtualClock()
+    threads, clock = FailingThreads(orphaned_processes.SCAN_TRIES), VirtualClock()
     waiting = asyncio.create_task(Sweeper(threads, clock).sweep("a"))
     await clock.advance(10)
     await waiting
-    assert threads.looks == [{"a"}] * leftovers.SCAN_TRIES
+    assert threads.looks == [{"a"}] * orphaned_processes.SCAN_TRIES
     threads.close()
 
 
@@ -310,7 +310,9 @@ async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
 
 
 async def _until_marked(pid: int) -> None:
-    await _until(lambda: pid in identity.marked_processes(identity.INSTANCE_VARIABLE, frozenset(MARK.values())))
+    await _until(
+        lambda: pid in process_identity.marked_processes(process_identity.INSTANCE_VARIABLE, frozenset(MARK.values()))
+    )
 
 
 async def _until(holds: Any) -> None:

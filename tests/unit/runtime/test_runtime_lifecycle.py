@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from podscaler.controlplane.runtime import lifecycle
-from podscaler.controlplane.runtime.container_state import ContainerState, Role, Running, Terminated, Waiting
-from podscaler.controlplane.runtime.lifecycle import PodActions
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Running, Terminated, Waiting
+from podscaler.controlplane.kubelet.pods import lifecycle
+from podscaler.controlplane.kubelet.pods.lifecycle import PodActions
 
 NOW_NS = 1_000_000_000_000
 LATER_NS = NOW_NS + 5

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.clock import NANOSECONDS, SystemClock
-from podscaler.controlplane.registry import LogOptions
-from podscaler.controlplane.runtime import log_files, log_format, log_reader
-from podscaler.controlplane.runtime.log_files import ContainerLog, LogBook
-from podscaler.controlplane.runtime.log_format import LogLine, Splitter
-from podscaler.controlplane.runtime.log_reader import NodeLogs
-from podscaler.controlplane.runtime.paths import NodePaths
-from podscaler.controlplane.runtime.threads import Threads
-from podscaler.errors import StatusError
+from podscaler.base.clock import NANOSECONDS, SystemClock
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.kubelet.logs import log_files, log_format, log_reader
+from podscaler.controlplane.kubelet.logs.log_files import ContainerLog, LogBook
+from podscaler.controlplane.kubelet.logs.log_format import LogLine, Splitter
+from podscaler.controlplane.kubelet.logs.log_reader import NodeLogs
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.registry.registry import LogOptions
 
 S = NANOSECONDS
 T1 = b"1970-01-01T00:00:01.000000000Z"

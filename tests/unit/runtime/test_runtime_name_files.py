@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.runtime import name_files
+from podscaler.controlplane.kubelet.volumes import name_files
 
 MACHINE = "nameserver 10.0.0.1\nsearch corp.example\noptions edns0\n"
 CLUSTER = "search default.svc.cluster.local svc.cluster.local cluster.local corp.example\n"

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.events import EventRecorder
-from podscaler.controlplane.runtime import node, startup
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.runtime.binding import Binder
-from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.node import MachineInfo, NodeObject
-from podscaler.controlplane.runtime.node_agent import NodeAgent
-from podscaler.controlplane.runtime.paths import NodePaths
-from podscaler.controlplane.runtime.settings import RuntimeSettings
-from podscaler.controlplane.runtime.simulated_pod import SimulatedPod
-from podscaler.controlplane.runtime.startup import StartupFindings
+from podscaler.controlplane.kubelet import node, startup
+from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
+from podscaler.controlplane.kubelet.node_agent import NodeAgent
+from podscaler.controlplane.kubelet.pods.simulated_pod import SimulatedPod
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.startup import StartupFindings
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.scheduler import Binder
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry

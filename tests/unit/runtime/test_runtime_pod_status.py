@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.runtime import pod_status
-from podscaler.controlplane.runtime.container_state import ContainerState, Role, Running, Terminated, Waiting
-from podscaler.controlplane.runtime.pod_status import PodStatusFacts
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Running, Terminated, Waiting
+from podscaler.controlplane.kubelet.pods import pod_status
+from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
 
 S = NANOSECONDS
 T0, T9 = "1970-01-01T00:00:00Z", "1970-01-01T00:00:09Z"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.runtime import volume_files
+from podscaler.controlplane.kubelet.volumes import volume_files
 
 Make = Callable[..., dict[str, Any]]
 
@@ -429,7 +429,7 @@ async def test_what_the_machine_lacks_is_one_line_in_the_log(
     async def refuse(*_: Any, **__: Any) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("podscaler.controlplane.runtime.launch.prepare", refuse)
+    monkeypatch.setattr("podscaler.controlplane.kubelet.pods.launch.prepare", refuse)
     await played.begin(containers=[container()])
     assert played.state() == "CreateContainerConfigError"
     [record] = [r for r in caplog.records if "could not be started" in r.getMessage()]

@@ -15,11 +15,12 @@ import pytest
 
 import prerequisites
 from patience import WITHIN_S
-from podscaler.controlplane.runtime import capabilities, launch_plan, port_translation, processes, seccomp
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.runtime.launch_plan import Launch
-from podscaler.controlplane.runtime.port_translation import PortTranslator
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.kubelet.launching import capabilities, launch_plan, port_translation, seccomp
+from podscaler.controlplane.kubelet.launching.launch_plan import Launch
+from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
+from podscaler.controlplane.kubelet.processes import processes
+from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.network.addresses import AddressBlock
 
 POD = "127.9.1.1"
 SERVICE = "127.9.224.2"
@@ -258,7 +259,7 @@ def test_the_filter_traps_two_calls(tmp_path: Path) -> None:
 
 HAS_A_LISTENER = """
 import os, socket, sys
-from podscaler.controlplane.runtime import capabilities, launcher, seccomp
+from podscaler.controlplane.kubelet.launching import capabilities, launcher, seccomp
 plan = seccomp.plan()
 code = bytes.fromhex(plan["filter"])
 ours, theirs = socket.socketpair()

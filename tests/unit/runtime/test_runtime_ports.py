@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.pod_connections import SessionFailure
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.runtime.node_connections import NodeConnections
+from podscaler.controlplane.kubelet.node_connections import NodeConnections
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.registry.pod_connections import SessionFailure
 
 
 def node(addresses: AddressBlock | None = None) -> NodeConnections:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.runtime import http_check, probe_loop
-from podscaler.controlplane.runtime.handlers import Checks, HandlerOutcome, HandlerTarget, Purpose
-from podscaler.controlplane.runtime.probe_tally import ProbeSpec, Tally, probe_spec
+from podscaler.controlplane.kubelet.probes import http_check, probe_loop
+from podscaler.controlplane.kubelet.probes.handlers import Checks, HandlerOutcome, HandlerTarget, Purpose
+from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec, Tally, probe_spec
 from podscaler.testing import VirtualClock
 
 

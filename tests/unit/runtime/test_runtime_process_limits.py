@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 import prerequisites
-from podscaler.controlplane.runtime import cgroups, launch_plan, node, processes
-from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.launch_plan import Identity, Launch
-from podscaler.controlplane.runtime.node import MachineInfo, NodeObject
-from podscaler.controlplane.runtime.process_limits import ProcessLimits
-from podscaler.controlplane.runtime.settings import RuntimeSettings
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.kubelet import node
+from podscaler.controlplane.kubelet.launching import launch_plan
+from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.launch_plan import Identity, Launch
+from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimits
+from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
+from podscaler.controlplane.kubelet.processes import cgroups, processes
+from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.processes.threads import Threads
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import OpenRegistry
 

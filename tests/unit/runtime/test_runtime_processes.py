@@ -14,17 +14,13 @@ import pytest
 
 import prerequisites
 from patience import WITHIN_S
-from podscaler.controlplane.runtime import (
-    capabilities,
-    exec_process,
-    identity,
-    launch_plan,
-    processes,
-)
-from podscaler.controlplane.runtime.handlers import HandlerOutcome
-from podscaler.controlplane.runtime.launch_plan import Identity, Launch, Mount
-from podscaler.controlplane.runtime.processes import ProcessSpec, StartFailure
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.kubelet.containers import exec_process
+from podscaler.controlplane.kubelet.launching import capabilities, launch_plan
+from podscaler.controlplane.kubelet.launching.launch_plan import Identity, Launch, Mount
+from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome
+from podscaler.controlplane.kubelet.processes import process_identity, processes
+from podscaler.controlplane.kubelet.processes.processes import ProcessSpec, StartFailure
+from podscaler.controlplane.kubelet.processes.threads import Threads
 
 SHELL = ("/bin/sh", "-c")
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -120,7 +116,7 @@ async def test_the_group_dies_with_its_leader(threads: Threads) -> None:
 async def gone(pid: int) -> bool:
     deadline_s = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline_s:
-        if identity.start_mark(pid) is None:
+        if process_identity.start_mark(pid) is None:
             return True
         await asyncio.sleep(0.02)
     return False

@@ -5,21 +5,18 @@ from typing import Any
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.runtime import (
-    binding,
-    cgroups,
-    container_ports,
-    diagnosis,
-    identities,
-    launch,
-    pod_ending,
-)
-from podscaler.controlplane.runtime.capabilities import Capabilities
-from podscaler.controlplane.runtime.container_ports import PortPlan
-from podscaler.controlplane.runtime.images import ImageCommand
-from podscaler.controlplane.runtime.launch_plan import Identity
-from podscaler.controlplane.runtime.references import ConfigFault
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane import scheduler
+from podscaler.controlplane.kubelet.containers import diagnosis, pod_ending
+from podscaler.controlplane.kubelet.launching import container_ports
+from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.container_ports import PortPlan
+from podscaler.controlplane.kubelet.launching.images import ImageCommand
+from podscaler.controlplane.kubelet.launching.launch_plan import Identity
+from podscaler.controlplane.kubelet.pods import launch
+from podscaler.controlplane.kubelet.processes import cgroups
+from podscaler.controlplane.kubelet.volumes import container_user
+from podscaler.controlplane.kubelet.volumes.references import ConfigFault
 
 S = NANOSECONDS
 WEB = ImageCommand(("/bin/web",), default_port=80)
@@ -107,7 +104,7 @@ def test_command_lines(container: dict[str, Any], image: ImageCommand, expected:
 
 def ids(pod: dict[str, Any], container: dict[str, Any], *, user: int = 0, may_change: bool = True) -> Identity | None:
     spec = {"spec": {"securityContext": pod}}
-    return identities.identity(spec, {"name": "c", "securityContext": container}, user=user, may_change=may_change)
+    return container_user.identity(spec, {"name": "c", "securityContext": container}, user=user, may_change=may_change)
 
 
 @pytest.mark.parametrize(
@@ -204,17 +201,17 @@ def pod(**spec: Any) -> dict[str, Any]:
 )
 def test_pods_to_bind(found: dict[str, Any], unwanted: bool) -> None:
     """Bound, gated and deleted pods and those of another scheduler are left alone."""
-    assert binding.is_unwanted(found) is unwanted
+    assert scheduler.is_unwanted(found) is unwanted
 
 
 def test_pods_that_do_not_fit() -> None:
     """A cordoned node and a foreign node selector, in the scheduler's words."""
     node = {"metadata": {"labels": {"disk": "ssd"}}}
     assert [
-        binding.misfit(pod(), node),
-        binding.misfit(pod(nodeSelector={"disk": "ssd"}), node),
-        binding.misfit(pod(nodeSelector={"disk": "hdd"}), node),
-        binding.misfit(pod(), {**node, "spec": {"unschedulable": True}}),
+        scheduler.misfit(pod(), node),
+        scheduler.misfit(pod(nodeSelector={"disk": "ssd"}), node),
+        scheduler.misfit(pod(nodeSelector={"disk": "hdd"}), node),
+        scheduler.misfit(pod(), {**node, "spec": {"unschedulable": True}}),
     ] == [
         "",
         "",

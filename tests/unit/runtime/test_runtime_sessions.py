@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.pod_connections import SessionFailure, SessionStreams
-from podscaler.controlplane.runtime import console, exec_session, identity, launch_plan
-from podscaler.controlplane.runtime.console import Console
-from podscaler.controlplane.runtime.descriptors import DescriptorReader, DescriptorWriter
-from podscaler.controlplane.runtime.exec_session import ExecSession
-from podscaler.controlplane.runtime.launch_plan import Launch
-from podscaler.controlplane.runtime.log_files import LogBook
-from podscaler.controlplane.runtime.threads import Threads
+from podscaler.controlplane.kubelet.containers import exec_session
+from podscaler.controlplane.kubelet.containers.exec_session import ExecSession
+from podscaler.controlplane.kubelet.launching import launch_plan
+from podscaler.controlplane.kubelet.launching.launch_plan import Launch
+from podscaler.controlplane.kubelet.logs import console
+from podscaler.controlplane.kubelet.logs.console import Console
+from podscaler.controlplane.kubelet.logs.log_files import LogBook
+from podscaler.controlplane.kubelet.processes import process_identity
+from podscaler.controlplane.kubelet.processes.descriptors import DescriptorReader, DescriptorWriter
+from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 from podscaler.testing import VirtualClock
 
 ALL = SessionStreams(stdin=True, stdout=True, stderr=True)
@@ -102,7 +105,7 @@ async def test_close_kills_the_process_group(threads: Threads) -> None:
     async with command(threads, OUT, "sh", "-c", "sleep 60 & echo $!; wait") as session:
         child = int(await anext(session.stdout()))
     async with asyncio.timeout(WITHIN_S):
-        while identity.start_mark(child) is not None:  # noqa: ASYNC110 - the kernel tells nobody
+        while process_identity.start_mark(child) is not None:  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(0.01)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.runtime import token_renewal, volume_files
-from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
-from podscaler.errors import StatusError
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.kubelet.containers import token_renewal
+from podscaler.controlplane.kubelet.volumes import volume_files
+from podscaler.controlplane.kubelet.volumes.references import ConfigFault, PodPlacement
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.runtime import beneath, volume_files, volumes
-from podscaler.controlplane.runtime.launch_plan import Mount
-from podscaler.controlplane.runtime.paths import NodePaths
-from podscaler.controlplane.runtime.references import ConfigFault, PodPlacement
-from podscaler.controlplane.runtime.threads import Threads
-from podscaler.controlplane.runtime.volume_files import VolumeFile
+from podscaler.controlplane.kubelet.launching import beneath
+from podscaler.controlplane.kubelet.launching.launch_plan import Mount
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.volumes import volume_files, volumes
+from podscaler.controlplane.kubelet.volumes.references import ConfigFault, PodPlacement
+from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile
 
 PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm")
 OBJECTS = {

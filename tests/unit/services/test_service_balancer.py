@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from podscaler.controlplane.services.balancer import CONSIDERED, Backends, Balancer
+from podscaler.controlplane.network.balancer import CONSIDERED, Backends, Balancer
 from podscaler.testing import VirtualClock
 
 A, B, C = ("127.9.1.1", 80), ("127.9.1.2", 80), ("127.9.1.3", 80)

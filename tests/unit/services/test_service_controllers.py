@@ -8,14 +8,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from patience import WITHIN_S
-from podscaler.api import catalog, port_map
-from podscaler.controlplane.cluster import manager
-from podscaler.controlplane.runtime.addresses import AddressBlock, claim_block
-from podscaler.controlplane.services import listening, proxy
-from podscaler.controlplane.services.cluster_ips import ClusterIPs
-from podscaler.controlplane.services.endpointslices import EndpointSlices
-from podscaler.controlplane.services.proxy import ServiceProxy
-from podscaler.controlplane.workloads.loop import ControlLoop
+from podscaler.api import port_map
+from podscaler.api.kinds import catalog
+from podscaler.controlplane import controller_manager
+from podscaler.controlplane.controllers.endpoints.endpointslices import EndpointSlices
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.network import listener, proxy
+from podscaler.controlplane.network.addresses import AddressBlock, claim_block
+from podscaler.controlplane.network.cluster_ips import ClusterIPs
+from podscaler.controlplane.network.proxy import ServiceProxy
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry
@@ -341,14 +342,14 @@ async def test_a_port_that_is_in_use_is_told(world, monkeypatch):
 
 async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
     """Annotation and event name the port that is really served."""
-    real = listening._serve
+    real = listener._serve
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
             raise PermissionError(errno.EACCES, "Permission denied")
         return await real(balancer, accounts, host, port)
 
-    monkeypatch.setattr(listening, "_serve", serve)
+    monkeypatch.setattr(listener, "_serve", serve)
     async with proxying(world):
         await world.make_service(ports=[{"port": 80}])
         await world.pass_time()
@@ -363,14 +364,14 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
 
 async def test_a_port_that_has_to_move_makes_room(world, monkeypatch):
     """What a Service calls 20080 is 20080, also when its port 80 went there first; no traceback says so."""
-    real = listening._serve
+    real = listener._serve
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
             raise PermissionError(errno.EACCES, "Permission denied")
         return await real(balancer, accounts, host, port)
 
-    monkeypatch.setattr(listening, "_serve", serve)
+    monkeypatch.setattr(listener, "_serve", serve)
     both = [{"name": "low", "port": 80}, {"name": "high", "port": 20080}]
     async with answering(b"low") as low, answering(b"high") as high, proxying(world):
         await world.make_service(selector=None, ports=both[:1])
@@ -403,8 +404,8 @@ async def test_ports_that_are_not_served_are_told_once(world):
 async def test_all_controllers_together(world):
     """From a bare registry to a cluster: the Service `kubernetes` leads to the API server."""
     async with answering(b"the API server") as server:
-        facts = manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", server))
-        task = asyncio.create_task(manager.Controllers(world.registry, world.clock, facts).run())
+        facts = controller_manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", server))
+        task = asyncio.create_task(controller_manager.Controllers(world.registry, world.clock, facts).run())
         await world.pass_time(1)
         service = world.registry.get(SERVICES, "default", "kubernetes")
         address, port = service["spec"]["clusterIP"], port_map.of(service).get(443, 443)
@@ -418,9 +419,11 @@ async def test_all_controllers_together(world):
 
 async def test_controllers_can_be_left_out(world):
     """`--without-workload-controllers` leaves Deployments to somebody else."""
-    facts = manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", 9))
-    enabled = manager.ALL - manager.WORKLOADS
-    task = asyncio.create_task(manager.Controllers(world.registry, world.clock, facts, enabled=enabled).run())
+    facts = controller_manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", 9))
+    enabled = controller_manager.ALL - controller_manager.WORKLOADS
+    task = asyncio.create_task(
+        controller_manager.Controllers(world.registry, world.clock, facts, enabled=enabled).run()
+    )
     await world.registry.create("deployments.apps", build.deployment())
     await world.pass_time(1)
     assert world.registry.list("replicasets.apps") == []

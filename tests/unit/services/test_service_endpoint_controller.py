@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.cluster.kubernetes_service import KubernetesService
-from podscaler.controlplane.services.endpoint_controller import EndpointController
-from podscaler.controlplane.workloads.loop import ControlLoop
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.network.kubernetes_service import KubernetesService
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry

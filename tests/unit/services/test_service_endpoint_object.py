@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.controlplane.services import endpoint_object, endpoint_subsets
+from podscaler.controlplane.controllers.endpoints import endpoint_object, endpoint_subsets
 from podscaler.testing import workloads as build
 
 READY_AT = 1_767_225_600 * 10**9

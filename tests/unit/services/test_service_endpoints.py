@@ -5,8 +5,8 @@ import copy
 import pytest
 
 from podscaler.api import port_map
-from podscaler.controlplane.services import endpoints, slices
-from podscaler.controlplane.services.endpoints import Port
+from podscaler.controlplane.controllers.endpoints import endpoints, slices
+from podscaler.controlplane.controllers.endpoints.endpoints import Port
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * 10**9

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.services.mirroring import EndpointMirroring
-from podscaler.controlplane.workloads.loop import ControlLoop
+from podscaler.api.kinds import catalog
+from podscaler.controlplane.controllers.endpoints.mirroring import EndpointMirroring
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

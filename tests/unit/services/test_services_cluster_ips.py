@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.objects import Objects
-from podscaler.controlplane.options import UpdateOptions
-from podscaler.controlplane.runtime.addresses import AddressBlock
-from podscaler.controlplane.services.cluster_ips import ClusterIPs
-from podscaler.controlplane.store import open_store
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.network.cluster_ips import ClusterIPs
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import UpdateOptions
+from podscaler.controlplane.storage.store import open_store
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.controlplane.spdy import frames
-from podscaler.controlplane.spdy.frames import (
+from podscaler.controlplane.apiserver.spdy import frames
+from podscaler.controlplane.apiserver.spdy.frames import (
     Data,
     Frame,
     FrameReader,
@@ -14,7 +14,7 @@ from podscaler.controlplane.spdy.frames import (
     SynReply,
     SynStream,
 )
-from podscaler.controlplane.spdy.violations import SPDYProtocolError
+from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
 
 TABLE = [
     pytest.param(Data(1, b"ab"), "00000001 00000002 6162", id="data"),

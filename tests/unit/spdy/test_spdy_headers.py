@@ -4,9 +4,9 @@ import zlib
 
 import pytest
 
-from podscaler.controlplane.spdy.dictionary import DICTIONARY
-from podscaler.controlplane.spdy.headers import BLOCK_MAX_BYTES, HeaderReader, HeaderWriter
-from podscaler.controlplane.spdy.violations import SPDYProtocolError
+from podscaler.controlplane.apiserver.spdy.dictionary import DICTIONARY
+from podscaler.controlplane.apiserver.spdy.headers import BLOCK_MAX_BYTES, HeaderReader, HeaderWriter
+from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
 
 
 def test_dictionary() -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from podscaler.controlplane.spdy import frames
-from podscaler.controlplane.spdy.frames import Data, Frame, FrameReader, Ping, Reset, SynReply, SynStream
-from podscaler.controlplane.spdy.headers import HeaderWriter
-from podscaler.controlplane.spdy.session import PENDING_MAX_BYTES, SPDYSession, SPDYStream
+from podscaler.controlplane.apiserver.spdy import frames
+from podscaler.controlplane.apiserver.spdy.frames import Data, Frame, FrameReader, Ping, Reset, SynReply, SynStream
+from podscaler.controlplane.apiserver.spdy.headers import HeaderWriter
+from podscaler.controlplane.apiserver.spdy.session import PENDING_MAX_BYTES, SPDYSession, SPDYStream
 
 
 class Client:

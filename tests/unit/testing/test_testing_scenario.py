@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.core.model import Answer, Failure, PodSamples, Scale, Values
+from podscaler.base.clock import NANOSECONDS
+from podscaler.core.model.model import Answer, Failure, PodSamples, Scale, Values
 from podscaler.testing import scenario_meters as meters
 from podscaler.testing.decisions import external_metric, resource, scaler
 from podscaler.testing.scenario import START, ConditionChange, Rescale, Scenario

@@ -1,7 +1,7 @@
 """What commands beside a container use is the container's."""
 
-from podscaler.controlplane.usage.commands import CommandUsage
-from podscaler.controlplane.usage.processes import TreeReading
+from podscaler.controlplane.metrics.resource.commands import CommandUsage
+from podscaler.controlplane.metrics.resource.processes import TreeReading
 
 
 def test_sum_never_steps_down() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.registry import ObjectEvent
-from podscaler.controlplane.usage.pods import RunningPods
+from podscaler.controlplane.metrics.resource.pods import RunningPods
+from podscaler.controlplane.registry.registry import ObjectEvent
 from podscaler.testing import VirtualClock
 
 

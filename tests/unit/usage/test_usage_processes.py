@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from patience import WITHIN_S
-from podscaler.controlplane.usage.processes import machine_usage, read_trees
+from podscaler.controlplane.metrics.resource.processes import machine_usage, read_trees
 
 BURN_IN_A_CHILD = """
 import subprocess, sys, time

@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.usage.processes import TreeReading
-from podscaler.controlplane.usage.rates import Moment, Rate, Started, UsageRates
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.metrics.resource.processes import TreeReading
+from podscaler.controlplane.metrics.resource.rates import Moment, Rate, Started, UsageRates
 
 CONTAINER = {"web": Started(pid=7, started_ns=100 * NANOSECONDS)}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.usage.sampler import Sampler
+from podscaler.controlplane.metrics.resource.sampler import Sampler
 from podscaler.testing import VirtualClock
 
 RESOLUTION_S = 15

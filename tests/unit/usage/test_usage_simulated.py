@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.usage import simulated
-from podscaler.controlplane.usage.simulated import SimulatedUsage
+from podscaler.controlplane.metrics.resource import simulated
+from podscaler.controlplane.metrics.resource.simulated import SimulatedUsage
 
 CORE = 1_000_000_000
 

@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
-from podscaler.controlplane.registry import ObjectEvent
-from podscaler.controlplane.workloads.loop import ControlLoop, ExponentialFailureRateLimiter, Watched
-from podscaler.errors import PodscalerError, StatusError
+from podscaler.base.errors import PodscalerError, StatusError
+from podscaler.controlplane.controllers.framework.control_loop import (
+    ControlLoop,
+    ExponentialFailureRateLimiter,
+    Watched,
+)
+from podscaler.controlplane.registry.registry import ObjectEvent
 from podscaler.testing import VirtualClock
 
 CONFLICT = StatusError("modified", code=409, reason="Conflict")

@@ -7,24 +7,26 @@ from types import SimpleNamespace
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.api.resources import Object
-from podscaler.clock import Clock
-from podscaler.controlplane.entries import Entry
-from podscaler.controlplane.gc.collector import GarbageCollector
-from podscaler.controlplane.local import LocalRegistry, Turns
-from podscaler.controlplane.registry import ObjectEvent
-from podscaler.controlplane.services import endpoint_subsets, endpoints, proxy
-from podscaler.controlplane.services.balancer import Balancer
-from podscaler.controlplane.services.endpoint_controller import EndpointController
-from podscaler.controlplane.services.endpoints import KnownEndpoints
-from podscaler.controlplane.services.endpointslices import EndpointSlices
-from podscaler.controlplane.services.proxy import ServiceProxy
-from podscaler.controlplane.usage.sampler import Sampler
-from podscaler.controlplane.workloads import pods, ranking, replicaset, selection
-from podscaler.controlplane.workloads.disruption import DisruptionBudgets
-from podscaler.controlplane.workloads.loop import ControlLoop
-from podscaler.controlplane.workloads.replicaset import ReplicaSets
+from podscaler.api.kinds import catalog
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import Clock
+from podscaler.controlplane.controllers.apps import ranking, replicaset
+from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
+from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
+from podscaler.controlplane.controllers.endpoints import endpoint_subsets, endpoints
+from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController
+from podscaler.controlplane.controllers.endpoints.endpoints import KnownEndpoints
+from podscaler.controlplane.controllers.endpoints.endpointslices import EndpointSlices
+from podscaler.controlplane.controllers.framework import pods, selection
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.controllers.gc.collector import GarbageCollector
+from podscaler.controlplane.metrics.resource.sampler import Sampler
+from podscaler.controlplane.network import proxy
+from podscaler.controlplane.network.balancer import Balancer
+from podscaler.controlplane.network.proxy import ServiceProxy
+from podscaler.controlplane.registry.local import LocalRegistry, Turns
+from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.storage.entries import Entry
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import OpenRegistry, open_registry

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.controlplane.workloads import batches
+from podscaler.controlplane.controllers.framework import batches
 
 
 def counting(log, failing_after=10**9):

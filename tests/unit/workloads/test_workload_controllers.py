@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.controlplane.workloads import templates
-from podscaler.controlplane.workloads.deployment import Deployments
-from podscaler.controlplane.workloads.loop import ControlLoop
-from podscaler.controlplane.workloads.replicaset import ReplicaSets
-from podscaler.errors import StatusError
+from podscaler.api.kinds import catalog
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
+from podscaler.controlplane.controllers.deployment.deployment import Deployments
+from podscaler.controlplane.controllers.framework import templates
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.node import PlayedNode

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from workload_world import WorkloadWorld, opened
 
-from podscaler.controlplane.workloads.daemonset import DaemonSets
+from podscaler.controlplane.controllers.apps.daemonset import DaemonSets
 from podscaler.testing import workloads as build
 
 SETS, REVISIONS, NODES = "daemonsets.apps", "controllerrevisions.apps", "nodes"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from workload_world import WorkloadWorld, opened
 
-from podscaler.controlplane.workloads import disruption_budgets
-from podscaler.controlplane.workloads.disruption import DisruptionBudgets
-from podscaler.controlplane.workloads.disruption_budgets import BudgetFacts
-from podscaler.controlplane.workloads.statefulset import StatefulSets
+from podscaler.controlplane.controllers.apps import disruption_budgets
+from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
+from podscaler.controlplane.controllers.apps.disruption_budgets import BudgetFacts
+from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 

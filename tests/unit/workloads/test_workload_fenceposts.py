@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.controlplane.workloads import fenceposts
+from podscaler.controlplane.controllers.deployment import rollout_bounds
 from podscaler.testing import workloads as build
 
 
@@ -23,13 +23,13 @@ from podscaler.testing import workloads as build
 )
 def test_bounds_are_resolved_as_upstream_does(surge, unavailable, wanted, expected):
     """Percentages of the wanted replicas: surge up, unavailable down, never both zero."""
-    assert fenceposts.resolve(surge, unavailable, wanted) == expected
+    assert rollout_bounds.resolve(surge, unavailable, wanted) == expected
 
 
 def test_a_bound_that_is_no_percentage_is_refused():
     """Validation keeps such texts out; here they are a ValueError."""
     with pytest.raises(ValueError, match="'many' is neither a number nor a percentage"):
-        fenceposts.resolve("many", 0, 1)
+        rollout_bounds.resolve("many", 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_bound_that_is_no_percentage_is_refused():
 def test_bounds_of_a_deployment(replicas, strategy, expected):
     """What a Deployment's strategy allows."""
     deployment = build.deployment(replicas=replicas, strategy=strategy or {"type": "RollingUpdate"})
-    assert (fenceposts.max_surge(deployment), fenceposts.max_unavailable(deployment)) == expected
+    assert (rollout_bounds.max_surge(deployment), rollout_bounds.max_unavailable(deployment)) == expected

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.registry import ObjectEvent
-from podscaler.controlplane.workloads.keeping import Keeping
+from podscaler.controlplane.controllers.framework.owner_index import Keeping
+from podscaler.controlplane.registry.registry import ObjectEvent
 
 Object = dict[str, Any]
 

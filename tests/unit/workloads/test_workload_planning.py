@@ -2,8 +2,9 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.workloads import planning, progress, revisions, templates
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.deployment import deployment_planning, progress, revisions
+from podscaler.controlplane.controllers.framework import templates
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * NANOSECONDS
@@ -39,7 +40,7 @@ def old_set(name, size, desired, **extra):
 
 
 def planned(deployment, sets, *, old_pods=False):
-    return planning.plan(deployment, sets, now_ns=NOW, old_pods_exist=lambda _new: old_pods)
+    return deployment_planning.plan(deployment, sets, now_ns=NOW, old_pods_exist=lambda _new: old_pods)
 
 
 def sizes(plan):

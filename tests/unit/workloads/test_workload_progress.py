@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS, rfc3339
-from podscaler.controlplane.workloads import deployment_status, progress
+from podscaler.base.clock import NANOSECONDS, rfc3339
+from podscaler.controlplane.controllers.deployment import deployment_status, progress
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * NANOSECONDS

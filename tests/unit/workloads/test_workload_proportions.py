@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.controlplane.workloads import proportions, revisions
+from podscaler.controlplane.controllers.deployment import proportions, revisions
 from podscaler.testing import workloads as build
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.workloads import ranking
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.apps import ranking
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * NANOSECONDS

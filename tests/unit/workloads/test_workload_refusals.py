@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.controlplane.workloads import refusals
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.framework import write_errors
 
 GONE = StatusError("not found", code=404, reason="NotFound")
 CHANGED = StatusError("changed", code=409, reason="Conflict")
@@ -27,8 +27,8 @@ async def _refused(error: StatusError) -> None:
 async def test_writes_to_what_may_be_gone(error: StatusError, another: bool, is_ignored: bool) -> None:
     """That an object is gone is no failure, nor, if told so, that another one has its name."""
     if is_ignored:
-        assert await refusals.ignoring_gone(_refused(error), another=another) is None
+        assert await write_errors.ignoring_gone(_refused(error), another=another) is None
         return
     with pytest.raises(StatusError) as caught:
-        await refusals.ignoring_gone(_refused(error), another=another)
+        await write_errors.ignoring_gone(_refused(error), another=another)
     assert caught.value is error

@@ -2,9 +2,9 @@
 
 import pytest
 
-from podscaler.clock import NANOSECONDS
-from podscaler.controlplane.workloads import replicaset_status
-from podscaler.controlplane.workloads.replicaset_status import ReplicaFailure
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.apps import replicaset_status
+from podscaler.controlplane.controllers.apps.replicaset_status import ReplicaFailure
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * NANOSECONDS

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from workload_world import WorkloadWorld, opened
 
-from podscaler.controlplane.workloads import replicationcontroller
-from podscaler.controlplane.workloads.replicaset import ReplicaSets
+from podscaler.controlplane.controllers.apps import replicationcontroller
+from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
 from podscaler.testing import workloads as build
 
 CONTROLLERS = "replicationcontrollers"

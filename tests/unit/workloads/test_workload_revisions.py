@@ -1,6 +1,6 @@
 """Annotations of ReplicaSets."""
 
-from podscaler.controlplane.workloads import revisions
+from podscaler.controlplane.controllers.deployment import revisions
 from podscaler.testing import workloads as build
 
 REVISION, HISTORY = revisions.REVISION, revisions.HISTORY

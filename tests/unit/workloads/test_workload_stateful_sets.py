@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from workload_world import WorkloadWorld, opened
 
-from podscaler.api.kinds import pod_defaults
-from podscaler.controlplane.workloads import templates
-from podscaler.controlplane.workloads.statefulset import StatefulSets
+from podscaler.api.kinds.pods import pod_defaults
+from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
+from podscaler.controlplane.controllers.framework import templates
 from podscaler.testing import workloads as build
 
 SETS, REVISIONS = "statefulsets.apps", "controllerrevisions.apps"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.controlplane.workloads import templates
+from podscaler.controlplane.controllers.framework import templates
 from podscaler.testing import workloads as build
 
 TEMPLATE = build.pod_template({"app": "web"})

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from podscaler.api import catalog
-from podscaler.api.resources import Object
-from podscaler.controlplane.local import LocalRegistry
-from podscaler.controlplane.workloads.loop import ControlLoop, Reconciler
+from podscaler.api.kinds import catalog
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop, Reconciler
+from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.testing import VirtualClock
 from podscaler.testing.node import PlayedNode
 from podscaler.testing.registry import open_registry

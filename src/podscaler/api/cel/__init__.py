@@ -1,1 +1,5 @@
-"""The Common Expression Language as Kubernetes speaks it: from text to a checked program that judges plain data."""
+"""The Common Expression Language as Kubernetes uses it.
+
+Reading order: From below: `values`, `library`, `compile`.
+May import: `api.machinery` and below.
+"""

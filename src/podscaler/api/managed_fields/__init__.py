@@ -1,4 +1,5 @@
-"""Who owns which field of an object: the sets of server-side apply, how they are compared, merged and written.
+"""Field ownership of server-side apply: sets of fields, comparison, merging, conflicts.
 
-Begin reading at `updating` (create, update, patch) and `applying` (server-side apply). Everything here is pure.
+Reading order: Begin with `field_sets` and `types`; `kinds` has the three operations that the server uses.
+May import: `api.schema` and below.
 """

@@ -7,11 +7,11 @@ Source: apimachinery's NewConflictError; golden update-hpa.jsonl, scale.jsonl.
 
 from collections.abc import Mapping
 
-from podscaler.api import quoting
 from podscaler.api.managed_fields import field_sets, managers, path_elements
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Manager
-from podscaler.errors import Cause, StatusError
+from podscaler.api.text import quoting
+from podscaler.base.errors import Cause, StatusError
 
 
 class ConflictsError(Exception):

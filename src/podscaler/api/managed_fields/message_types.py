@@ -10,10 +10,10 @@ patch strategy, as upstream's reading of OpenAPI does it.
 from functools import cache, partial
 from typing import Any
 
-from podscaler.api import schema
 from podscaler.api.managed_fields import types
 from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
-from podscaler.api.schema import Field, Message
+from podscaler.api.schema import schema
+from podscaler.api.schema.schema import Field, Message
 
 _SCALARS: dict[str, Scalar] = {
     "string": "string",

@@ -5,8 +5,8 @@ Called for the options of requests and for entries that clients wrote.
 Source: apimachinery's ValidateFieldManager.
 """
 
-from podscaler.api import field
-from podscaler.api.field import FieldError
+from podscaler.api.machinery import field
+from podscaler.api.machinery.field import FieldError
 
 NAME_MAX_BYTES = 128
 

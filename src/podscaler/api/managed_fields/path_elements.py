@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api import quoting
+from podscaler.api.text import quoting
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode

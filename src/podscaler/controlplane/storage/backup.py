@@ -10,12 +10,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from podscaler.controlplane.access import secret_files
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage import directory as directories
 from podscaler.controlplane.storage import salvage
 from podscaler.controlplane.storage.database import State
-from podscaler.errors import UsageError
 
 _CREATE_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL)"
 

@@ -18,9 +18,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from podscaler.controlplane.entries import Entry
+from podscaler.base.errors import UsageError
 from podscaler.controlplane.storage import directory
-from podscaler.errors import UsageError
+from podscaler.controlplane.storage.entries import Entry
 
 FORMAT = 2
 APPLICATION_ID = 0x706F6473

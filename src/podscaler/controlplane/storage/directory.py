@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from podscaler.controlplane.access import secret_files
-from podscaler.errors import UsageError
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
 
 LOCK = "lock"
 MARKER = "cluster"

@@ -16,13 +16,13 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from podscaler.controlplane.access import secret_files
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.storage import backup
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage import directory as directories
 from podscaler.controlplane.storage.backup import Contents
 from podscaler.controlplane.storage.directory import ClusterMarker
-from podscaler.errors import UsageError
 
 _BUMP = 1_000_000_000
 

@@ -6,11 +6,11 @@ Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a
 
 from collections.abc import Iterator
 
-from podscaler.api.resources import Object
-from podscaler.lint import pod_autoscalers
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import mapping
-from podscaler.lint.material import LintedAutoscaler, Material
+from podscaler.api.resource.resources import Object
+from podscaler.lint.model import pod_autoscalers
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import mapping
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
 
 METRIC_WINDOW_S = 30
 """The span over which resource metrics are usually averaged: two samples of metrics-server's 15 s."""

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from podscaler.api import autoscaling
-from podscaler.api.kinds import hpa_defaults
-from podscaler.core import bounds, emulation, history, policies
-from podscaler.core import spec as specs
-from podscaler.core.policies import PolicyFacts
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.material import LintedAutoscaler, Material
+from podscaler.api.kinds.autoscaling import hpa_defaults
+from podscaler.api.typed import autoscaling
+from podscaler.core.limits import bounds, policies
+from podscaler.core.limits.policies import PolicyFacts
+from podscaler.core.model import emulation, history
+from podscaler.core.model import spec as specs
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
 
 MANY_PODS = 20
 """More pods than this at once are worth a word even where no limit was written."""

@@ -8,8 +8,8 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
 
 _TOTALS = """
 total count qps rps rate queue queued messages jobs tasks backlog lag depth pending waiting connections sessions

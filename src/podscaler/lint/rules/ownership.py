@@ -8,11 +8,11 @@ Source: the documentation of HorizontalPodAutoscaler, on migrating workloads to 
 
 from collections.abc import Iterator
 
-from podscaler.api import decoding
-from podscaler.api.json_text import DecodeError
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import Item, mapping, mappings, text
-from podscaler.lint.material import LintedAutoscaler, Material
+from podscaler.api.schema import decoding
+from podscaler.api.text.json_text import DecodeError
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import Item, mapping, mappings, text
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _FIELD = "spec.replicas"

@@ -9,11 +9,11 @@ Source: the documentation of ResourceQuota.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from podscaler.lint import amounts, workloads
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import Item, mapping
-from podscaler.lint.material import LintedAutoscaler, Material
-from podscaler.lint.workloads import Workload
+from podscaler.lint.model import amounts, workloads
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import Item, mapping
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.workloads import Workload
 
 POD_MILLI = 1000
 _PODS = frozenset({"pods", "count/pods"})

@@ -7,12 +7,12 @@ tolerance of 1.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from podscaler.api import quantity
-from podscaler.core import settings
-from podscaler.lint import workloads
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
-from podscaler.lint.workloads import Workload
+from podscaler.api.machinery import quantity
+from podscaler.core.model import settings
+from podscaler.lint.model import workloads
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.workloads import Workload
 
 WIDE_RATIO = 0.5
 

@@ -5,11 +5,11 @@ Source: docs/spec/decision.md 6.2 (Requests): one container without a request fa
 
 from collections.abc import Iterator
 
-from podscaler.lint import workloads
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model import workloads
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.workloads import MeasuredContainer, Workload
 from podscaler.lint.rules.metrics import MEASURED_RESOURCES
-from podscaler.lint.workloads import MeasuredContainer, Workload
 
 _POD_REQUESTS = "spec.template.spec.resources.requests"
 

@@ -6,8 +6,8 @@ adapters.
 
 from collections.abc import Iterator, Mapping
 
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.material import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
 
 RESOURCE, CUSTOM, EXTERNAL = "metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"
 GROUPS: Mapping[str, str] = {

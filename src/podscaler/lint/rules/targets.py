@@ -7,10 +7,10 @@ reference names.
 from collections.abc import Iterator
 from functools import cache
 
-from podscaler.api import catalog
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import mapping, mappings, text
-from podscaler.lint.material import LintedAutoscaler, Material
+from podscaler.api.kinds import catalog
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import mapping, mappings, text
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
 
 _REFERENCE = "spec.scaleTargetRef"
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -7,10 +7,10 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from podscaler.api import schema
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import APIFinding, Item
-from podscaler.lint.material import Material, is_autoscaler
+from podscaler.api.schema import schema
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import APIFinding, Item
+from podscaler.lint.model.lint_context import Material, is_autoscaler
 
 _ZERO = "to support scaling to zero replicas"
 

@@ -5,10 +5,10 @@ Source: docs/spec/api.md 6 (Older versions); the deprecation guide of Kubernetes
 
 from collections.abc import Iterator
 
-from podscaler.api import conversion
-from podscaler.lint.findings import Rule, RuleFinding, Severity
-from podscaler.lint.items import Item
-from podscaler.lint.material import Material, is_autoscaler
+from podscaler.api.kinds.autoscaling import conversion
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import Item
+from podscaler.lint.model.lint_context import Material, is_autoscaler
 
 _WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _WORKLOADS_GONE = "1.16"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
+from podscaler.api.kinds import catalog
 
 _CONFIG_MAP = catalog.get("configmaps")
 _SECRET = catalog.get("secrets")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
+from podscaler.api.kinds import catalog
 
 _CRD = catalog.get("customresourcedefinitions.apiextensions.k8s.io")
 _VERSIONS = [

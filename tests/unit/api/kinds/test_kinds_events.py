@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
+from podscaler.api.kinds import catalog
 
 _CORE = catalog.get("events")
 _NEW = catalog.get("events.events.k8s.io")

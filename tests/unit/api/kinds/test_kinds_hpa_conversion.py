@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import hpa_annotations, hpa_v1
+from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_v1
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _CPU_80 = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
+from podscaler.api.kinds import catalog
 
 _HPA = catalog.get("horizontalpodautoscalers.autoscaling")
 _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}

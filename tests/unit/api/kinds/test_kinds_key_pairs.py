@@ -8,8 +8,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from podscaler.api import catalog
-from podscaler.api.kinds import key_pairs
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.core import key_pairs
 
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
 _DAY = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.api.kinds import metadata
+from podscaler.api.kinds import catalog
+from podscaler.api.resource import metadata
 
 _SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "

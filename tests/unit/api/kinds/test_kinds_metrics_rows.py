@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import metrics
+from podscaler.api.kinds.core import metrics
 
 
 @pytest.mark.parametrize(

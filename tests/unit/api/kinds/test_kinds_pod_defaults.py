@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import pod_admission, pod_defaults
+from podscaler.api.kinds.pods import pod_admission, pod_defaults
 
 
 def _container(**more: Any) -> dict[str, Any]:

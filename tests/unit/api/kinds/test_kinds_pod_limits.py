@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import pod_limits
+from podscaler.api.kinds.pods import pod_limits
 
 
 def _range(**item: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import pod_table
+from podscaler.api.kinds.pods import pod_table
 
 _NOW_NS = 1_767_225_600 * 10**9
 _RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}

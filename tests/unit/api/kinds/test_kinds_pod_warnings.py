@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.api.kinds import pod_warnings
-from podscaler.api.resources import Object
+from podscaler.api.kinds.pods import pod_warnings
+from podscaler.api.resource.resources import Object
 
 
 def container(**fields: object) -> Object:

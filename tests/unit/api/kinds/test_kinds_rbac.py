@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.api.kinds import metadata
+from podscaler.api.kinds import catalog
+from podscaler.api.resource import metadata
 
 GROUP = "rbac.authorization.k8s.io"
 GOOD_RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import go_struct, semantics
+from podscaler.api.resource import go_struct, semantics
 
 
 @pytest.mark.parametrize(

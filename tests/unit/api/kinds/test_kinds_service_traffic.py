@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.api.kinds import service_traffic_validation
-from podscaler.api.resources import Object
+from podscaler.api.kinds.networking import service_traffic_validation
+from podscaler.api.resource.resources import Object
 
 PLAIN: Object = {"type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "selector": {"a": "b"}}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import service_update
+from podscaler.api.kinds.networking import service_update
 
 OLD: dict[str, Any] = {
     "type": "NodePort",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import service_warnings
+from podscaler.api.kinds.networking import service_warnings
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
+from podscaler.api.kinds import catalog
 
 _SERVICE = catalog.get("services")
 _SLICE = catalog.get("endpointslices.discovery.k8s.io")

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds import conditions_validation, namespace, service_status_validation
+from podscaler.api.kinds.core import namespace
+from podscaler.api.kinds.networking import service_status_validation
+from podscaler.api.resource import conditions_validation
 
 GOOD = {"type": "A", "status": "True", "reason": "Ok", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.api.kinds import daemonset
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.apps import daemonset
 from podscaler.testing import workloads as build
 
 Object = dict[str, Any]

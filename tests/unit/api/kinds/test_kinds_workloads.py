@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.api import catalog
-from podscaler.api.resources import Resource
+from podscaler.api.kinds import catalog
+from podscaler.api.resource.resources import Resource
 
 _NOW_NS = 1_767_225_600 * 10**9
 _NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -19,7 +19,7 @@ from podscaler.api.managed_fields.managers import Entries
 from podscaler.api.managed_fields.scale_fields import ScaleFields
 from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import Versions
-from podscaler.errors import StatusError
+from podscaler.base.errors import StatusError
 
 Object = dict[str, Any]
 

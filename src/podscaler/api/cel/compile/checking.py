@@ -1,0 +1,304 @@
+"""Whether the types of an expression fit together, and what type it has.
+
+Called by `programs` for every new expression. All faults are collected; upstream's sentences, upstream's places.
+
+Source: the CEL specification, "Type checking"; cel-go's checker (documented behaviour): overloads are tried in their
+order, the elements of a list or map literal must be of one type.
+"""
+
+from collections.abc import Mapping
+
+from podscaler.api.cel.library.functions import Overload, Table
+from podscaler.api.cel.values import types
+from podscaler.api.cel.values.issues import Issue
+from podscaler.api.cel.values.numbers import Uint
+from podscaler.api.cel.values.syntax import (
+    RESULT,
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+)
+from podscaler.api.cel.values.types import DYN, ERROR, INT, STRING, Bindings, Type
+
+_LOGIC = frozenset({"_&&_", "_||_"})
+_WORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package")
+KEYWORDS = {word: f"__{word}__" for word in (*_WORDS, "namespace", "return", "var", "void", "while")}
+"""Names that are reserved as variables; as members they may stand as they are."""
+
+_LITERALS: dict[type, Type] = {
+    bool: types.BOOL,
+    int: INT,
+    Uint: types.UINT,
+    float: types.DOUBLE,
+    str: STRING,
+    bytes: types.BYTES,
+    type(None): types.NULL,
+}
+
+
+class Checker:
+    """One check of one expression.
+
+    Args:
+        functions: what may be called.
+        idents: the types of variables, and of the names of types.
+    """
+
+    def __init__(self, functions: Table, idents: Mapping[str, Type]) -> None:
+        self._functions = functions
+        self._scopes: list[Mapping[str, Type]] = [idents]
+        self._bindings: Bindings = {}
+        self._free = 0
+        self.issues: list[Issue] = []
+        self.used: set[str] = set()
+        self.elements: list[tuple[Node, int, Node, Type]] = []
+
+    def type_of(self, tree: Node) -> Type:
+        """The type of a whole expression.
+
+        Faults are in `issues`, the variables that it names in `used`; `elements` has the types in list and map
+        literals: the literal, a number that elements which should be alike share, the element, its type.
+        """
+        found = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
+        self.elements = [(node, slot, part, self._final(one)) for node, slot, part, one in self.elements]
+        return found
+
+    def _final(self, one: Type) -> Type:
+        return types.resolved(self._bindings, one)
+
+    def _check(self, node: Node) -> Type:
+        match node:
+            case Literal():
+                return _LITERALS[type(node.value)]
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListLiteral():
+                return self._list(node)
+            case MapLiteral():
+                return self._map(node)
+            case Comprehension():
+                return self._comprehension(node)
+
+    def _report(self, offset: int, text: str) -> Type:
+        self.issues.append(Issue(offset, text))
+        return ERROR
+
+    def _undeclared(self, offset: int, name: str) -> Type:
+        return self._report(offset, f"undeclared reference to '{name}' (in container '')")
+
+    def _find(self, name: str) -> Type | None:
+        scopes = self._scopes[:1] if name.startswith(".") else reversed(self._scopes)
+        bare = name.removeprefix(".")
+        for scope in scopes:
+            if bare in scope:
+                self.used.add(bare)
+                return scope[bare]
+        return None
+
+    def _ident(self, node: Ident) -> Type:
+        found = self._find(node.name)
+        return found if found is not None else self._undeclared(node.offset, node.name)
+
+    def _select(self, node: Select) -> Type:
+        name = dotted_name(node)
+        found = self._find(name) if name else None
+        if found is not None and not node.is_test:
+            return found
+        result = self._member(node.offset, node.operand, node.field)
+        return types.BOOL if node.is_test else result
+
+    def _member(self, offset: int, operand: Node, field: str, *, is_optional: bool = False) -> Type:
+        given = types.resolved(self._bindings, self._check(operand))
+        target = given.params[0] if given.name == types.OPTIONAL else given
+        result = self._field(offset, types.resolved(self._bindings, target), field)
+        is_maybe = given.name == types.OPTIONAL or is_optional
+        return types.optional_of(result) if is_maybe else result
+
+    def _field(self, offset: int, target: Type, field: str) -> Type:
+        if target.fields is not None:
+            found = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
+            return found if found is not None else self._report(offset, f"undefined field '{field}'")
+        if target.name == "map":
+            return target.params[1]
+        if target.is_param:
+            self._bindings = types.assigned(self._bindings, DYN, target) or self._bindings
+        elif "." in target.name:
+            self._report(offset, f"unexpected failed resolution of '{target}'")
+        elif not types.is_dynamic(target):
+            self._report(offset, f"type '{target}' does not support field selection")
+        return DYN
+
+    def _call(self, node: Call) -> Type:
+        if node.function == "_?._":
+            name = node.args[1]
+            field = name.value if isinstance(name, Literal) else ""
+            return self._member(node.offset, node.args[0], field, is_optional=True)
+        given = [self._check(arg) for arg in node.args]
+        if node.function in _LOGIC:
+            return self._logic(node, given)
+        if node.target is None:
+            return self._resolve(node, node.function.removeprefix("."), given)
+        prefix = dotted_name(node.target)
+        if prefix and f"{prefix}.{node.function}".removeprefix(".") in self._functions:
+            return self._resolve(node, f"{prefix}.{node.function}".removeprefix("."), given)
+        given.insert(0, self._check(node.target))
+        return self._resolve(node, node.function, given, is_method=True)
+
+    def _logic(self, node: Call, given: list[Type]) -> Type:
+        """`&&` and `||`, whose sides are told one by one."""
+        for arg, one in zip(node.args, given, strict=True):
+            bindings = types.assigned(self._bindings, types.BOOL, one)
+            if bindings is None:
+                self._mismatch(arg, types.BOOL, one)
+            self._bindings = bindings or self._bindings
+        return types.BOOL
+
+    def _resolve(self, node: Call, name: str, given: list[Type], *, is_method: bool = False) -> Type:
+        overloads = self._functions.get(name)
+        if overloads is None:
+            return self._undeclared(node.offset, node.function if node.target is None else name)
+        result: Type | None = None
+        for overload in overloads:
+            if overload.is_method is is_method:
+                result = self._tried(overload, tuple(given), result)
+        if result is not None:
+            return result
+        shown = [types.resolved(self._bindings, one, free_is_dynamic=True) for one in given]
+        signature = f"{shown[0]}.({_listed(shown[1:])})" if is_method else f"({_listed(shown)})"
+        return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
+
+    def _tried(self, overload: Overload, given: tuple[Type, ...], result: Type | None) -> Type | None:
+        """The result with this overload if it fits: what all agree on, dyn where they differ."""
+        fresh: Bindings = {}
+        wanted = tuple(self._instance(param, fresh) for param in overload.params)
+        bindings = types.assigned_all(self._bindings, given, wanted)
+        if bindings is None:
+            return result
+        self._bindings = bindings
+        own = types.resolved(bindings, self._instance(overload.result, fresh))
+        if result is None or own == result:
+            return own
+        return DYN
+
+    def _instance(self, one: Type, fresh: Bindings) -> Type:
+        """The type with new parameters in place of its own."""
+        if one.is_param:
+            if one.name not in fresh:
+                fresh[one.name] = self._new_param()
+            return fresh[one.name]
+        if not one.params:
+            return one
+        return Type(one.name, tuple(self._instance(each, fresh) for each in one.params), one.fields)
+
+    def _new_param(self) -> Type:
+        self._free += 1
+        return Type(f"_var{self._free}", is_param=True)
+
+    def _list(self, node: ListLiteral) -> Type:
+        joined: Type | None = None
+        for index, element in enumerate(node.elements):
+            given = self._check(element)
+            if index in node.optional:
+                given = self._unwrapped(element, given)
+            self.elements.append((node, 0, element, given))
+            joined = self._joined(joined, given)
+        return types.list_of(joined if joined is not None else self._new_param())
+
+    def _map(self, node: MapLiteral) -> Type:
+        if node.name:
+            for entry in node.entries:
+                self._check(entry.value)
+            return self._undeclared(node.offset, node.name)
+        keys: Type | None = None
+        values: Type | None = None
+        for entry in node.entries:
+            key = self._check(entry.key)
+            given = self._check(entry.value)
+            if entry.is_optional:
+                given = self._unwrapped(entry.value, given)
+            self.elements += [(node, 1, entry.key, key), (node, 2, entry.value, given)]
+            keys, values = self._joined(keys, key), self._joined(values, given)
+        if keys is None or values is None:
+            return types.map_of(self._new_param(), self._new_param())
+        return types.map_of(keys, values)
+
+    def _unwrapped(self, node: Node, given: Type) -> Type:
+        given = types.resolved(self._bindings, given)
+        if given.name == types.OPTIONAL:
+            return given.params[0]
+        if not types.is_dynamic(given):
+            self._mismatch(node, types.optional_of(given), given)
+        return given
+
+    def _joined(self, before: Type | None, given: Type) -> Type:
+        if before is None:
+            return given
+        bindings = types.assigned(self._bindings, before, given)
+        if bindings is None:
+            return DYN
+        self._bindings = bindings
+        return types.most_general(before, given)
+
+    def _mismatch(self, node: Node, wanted: Type, given: Type) -> Type:
+        shown = [types.resolved(self._bindings, one) for one in (wanted, given)]
+        return self._report(node.offset, f"expected type '{shown[0]}' but found '{shown[1]}'")
+
+    def _comprehension(self, node: Comprehension) -> Type:
+        source = types.resolved(self._bindings, self._check(node.source))
+        start = self._check(node.start)
+        if node.kind == "bind":
+            return self._in_scope({node.names[1]: start}, node.outcome)
+        self._scopes.append({RESULT: start})
+        self._scopes.append(self._variables(node, source))
+        step = self._check(node.step)
+        bindings = types.assigned(self._bindings, start, step)
+        if bindings is None:
+            self._mismatch(node.step, start, step)
+        self._bindings = bindings or self._bindings
+        self._scopes.pop()
+        result = self._check(node.outcome)
+        self._scopes.pop()
+        return types.resolved(self._bindings, result)
+
+    def _in_scope(self, names: Mapping[str, Type], node: Node) -> Type:
+        self._scopes.append(names)
+        found = self._check(node)
+        self._scopes.pop()
+        return found
+
+    def _variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
+        """The types of the variables that run over `source`."""
+        if source.name == "list":
+            found = (INT, source.params[0]) if len(node.names) == 2 else source.params
+        elif source.name == "map":
+            found = source.params
+        elif source.is_param or types.is_dynamic(source):
+            self._bindings = types.assigned(self._bindings, DYN, source) or self._bindings
+            found = (DYN, DYN)
+        else:
+            text = f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
+            self._report(node.source.offset, text)
+            found = (ERROR, ERROR)
+        return dict(zip(node.names, found, strict=False))
+
+
+def dotted_name(node: Node) -> str:
+    """`a.b.c` for a chain of plain names, else empty."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.is_test:
+        parts.append(node.field)
+        node = node.operand
+    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
+
+
+def _listed(shown: list[Type]) -> str:
+    return ", ".join(map(str, shown))

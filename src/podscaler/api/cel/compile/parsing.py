@@ -1,0 +1,343 @@
+"""From the text of an expression to its tree.
+
+Called by `programs`. A word too much or too few is told, and parsing goes on; any other syntax error ends it.
+
+Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's sentences as cel-go shows them.
+Differs: upstream goes on after every syntax error and may tell more; nesting ends at DEPTH_MAX, upstream's at 250.
+"""
+
+from dataclasses import dataclass, field
+
+from podscaler.api.cel.compile import lexing, macros
+from podscaler.api.cel.compile.checking import KEYWORDS
+from podscaler.api.cel.compile.lexing import EOF, Token
+from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
+from podscaler.api.cel.values.syntax import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
+
+DEPTH_MAX = 60
+"""How deep parentheses and operators may nest: everything that walks the tree does so on Python's stack."""
+
+CHARACTERS_MAX = 100_000
+TOO_DEEP = "expression recursion limit exceeded: 250"
+
+_RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
+_SUMS = frozenset({"+", "-"})
+_PRODUCTS = frozenset({"*", "/", "%"})
+_BEGIN = frozenset({"[", "{", "(", ".", "-", "!", "LITERAL", "IDENT"})
+_BRACKETS = ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?")
+_LITERALS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+
+
+class _SyntaxError(Exception):
+    """Parsing cannot go on."""
+
+
+def parsed(source: str) -> Node:
+    """The tree of an expression. Raises CompileError."""
+    if len(source) > CHARACTERS_MAX:
+        size = f"size: {len(source)}, limit: {CHARACTERS_MAX}"
+        raise CompileError(rendered(source, [Issue(NOWHERE, f"expression code point size exceeds limit: {size}")]))
+    tokens, issues = lexing.tokens(source)
+    parser = _Parser(tokens, issues)
+    try:
+        tree = parser.whole()
+    except _SyntaxError:
+        tree = None
+    if issues or tree is None:
+        raise CompileError(rendered(source, issues))
+    return tree
+
+
+@dataclass(slots=True)
+class _Parser:
+    tokens: list[Token]
+    issues: list[Issue]
+    position: int = 0
+    depth: int = 0
+    heights: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def whole(self) -> Node:
+        tree = self.expression()
+        if self.token.kind != EOF:
+            is_alone = self.tokens[self.position + 1].kind == EOF
+            head = "extraneous" if is_alone else "mismatched"
+            raise self._fail(f"{head} input '{self.token.text}' expecting <EOF>")
+        return tree
+
+    def expression(self, *instead: str) -> Node:
+        """An expression; `instead` is what else might have stood there, for the message."""
+        self._enter()
+        if self.token.kind not in _BEGIN:
+            fault = self._fail(self._no_beginning(instead))
+            self._take()
+            if self.token.kind not in _BEGIN:
+                raise fault
+        condition = self._any_of()
+        if self.token.kind == "?":
+            mark = self._take()
+            yes = self._any_of()
+            self._expect(":")
+            condition = Call(mark.offset, "_?_:_", (condition, yes, self.expression()))
+        self.depth -= 1
+        return condition
+
+    def _enter(self) -> None:
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            self.issues.append(Issue(NOWHERE, TOO_DEEP))
+            raise _SyntaxError
+
+    def _any_of(self) -> Node:
+        terms, marks = [self._all_of()], []
+        while self.token.kind == "||":
+            marks.append(self._take().offset)
+            terms.append(self._all_of())
+        return _balanced("_||_", terms, marks)
+
+    def _all_of(self) -> Node:
+        terms, marks = [self._relation()], []
+        while self.token.kind == "&&":
+            marks.append(self._take().offset)
+            terms.append(self._relation())
+        return _balanced("_&&_", terms, marks)
+
+    def _relation(self) -> Node:
+        left = self._sum()
+        while self.token.kind in _RELATIONS:
+            mark = self._take()
+            name = "@in" if mark.kind == "in" else f"_{mark.kind}_"
+            left = self._higher(Call(mark.offset, name, (left, self._sum())), left)
+        return left
+
+    def _sum(self) -> Node:
+        left = self._product()
+        while self.token.kind in _SUMS:
+            mark = self._take()
+            left = self._higher(Call(mark.offset, f"_{mark.kind}_", (left, self._product())), left)
+        return left
+
+    def _product(self) -> Node:
+        left = self._unary()
+        while self.token.kind in _PRODUCTS:
+            mark = self._take()
+            left = self._higher(Call(mark.offset, f"_{mark.kind}_", (left, self._unary())), left)
+        return left
+
+    def _higher(self, node: Node, below: Node) -> Node:
+        """`node`, which stands on `below`: chains of operators and members are as deep as they are long."""
+        self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
+        if height > 2 * DEPTH_MAX:
+            self.issues.append(Issue(NOWHERE, TOO_DEEP))
+            raise _SyntaxError
+        return node
+
+    def _unary(self) -> Node:
+        kind, count = self.token.kind, 0
+        if kind not in ("!", "-"):
+            return self._member()
+        first = self.token
+        while self.token.kind == kind:
+            self._take()
+            count += 1
+        if kind == "-" and _is_number(self.token) and count % 2:
+            return self._negative(first)
+        operand = self._member()
+        return Call(first.offset, f"{kind}_", (operand,)) if count % 2 else operand
+
+    def _negative(self, sign: Token) -> Node:
+        number = self._take()
+        return self._postfix(Literal(sign.offset, -number.value))
+
+    def _member(self) -> Node:
+        return self._postfix(self._primary())
+
+    def _postfix(self, node: Node) -> Node:
+        while self.token.kind in (".", "["):
+            below = node
+            node = self._dotted(node) if self.token.kind == "." else self._indexed(node)
+            self._higher(node, below)
+        return node
+
+    def _dotted(self, node: Node) -> Node:
+        dot = self._take()
+        is_optional = self._skip("?")
+        name = self._take() if self.token.kind == "QUOTED" else self._expect_member()
+        if is_optional:
+            return Call(dot.offset, "_?._", (node, Literal(name.offset, name.text)))
+        if self.token.kind != "(":
+            return Select(dot.offset, node, name.text)
+        return self._call(name.text, node)
+
+    def _indexed(self, node: Node) -> Node:
+        bracket = self._take()
+        name = "_[?_]" if self._skip("?") else "_[_]"
+        index = self.expression(*(("?",) if name == "_[_]" else ()))
+        self._expect("]")
+        return Call(bracket.offset, name, (node, index))
+
+    def _call(self, name: str, target: Node | None) -> Node:
+        parenthesis = self._take()
+        args = tuple(self._items(")"))
+        try:
+            macro = macros.expanded(parenthesis.offset, name, target, args)
+        except macros.MacroError as error:
+            self.issues.append(error.issue)
+            return Literal(parenthesis.offset, None)
+        return macro if macro is not None else Call(parenthesis.offset, name, args, target)
+
+    def _items(self, end: str) -> list[Node]:
+        found: list[Node] = []
+        if not self._skip(end):
+            found.append(self.expression(end))
+            while self._skip(","):
+                found.append(self.expression())
+            self._expect(end)
+        return found
+
+    def _primary(self) -> Node:
+        token = self.token
+        if token.kind == "LITERAL":
+            self._take()
+            if type(token.value) is int and token.value == lexing.INT64_TOO_LARGE:
+                self.issues.append(Issue(token.offset, "invalid int literal"))
+            return Literal(token.offset, token.value)
+        if token.kind == "(":
+            self._take()
+            inner = self.expression()
+            self._expect(")")
+            return inner
+        if token.kind == "[":
+            return self._list()
+        if token.kind == "{":
+            return self._map("", token.offset)
+        if token.kind in (".", "IDENT"):
+            return self._name()
+        raise self._fail(self._no_beginning(()))
+
+    def _no_beginning(self, instead: tuple[str, ...]) -> str:
+        """ANTLR's sentence: it would leave a word out if the next one fitted."""
+        words = [f"'{word}'" for word in _BRACKETS if word in _BEGIN or word in instead]
+        after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
+        is_extra = self.token.kind != EOF and (after in _BEGIN or after in instead)
+        head = "extraneous" if is_extra else "mismatched"
+        return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS}}}"
+
+    def _name(self) -> Node:
+        is_rooted = self._skip(".")
+        name = self._expect_name()
+        if name.text in KEYWORDS:
+            self.issues.append(Issue(name.offset, f"reserved identifier: {name.text}"))
+        text = f".{name.text}" if is_rooted else name.text
+        if self.token.kind == "(":
+            return self._call(text, None)
+        if self.token.kind == "{":
+            return self._map(text, self.token.offset)
+        dotted = self._message_name(text)
+        return dotted if dotted is not None else Ident(name.offset, text)
+
+    def _message_name(self, text: str) -> Node | None:
+        """A message like `a.B{}`, None where the name goes on as members."""
+        ahead = self.position
+        while self.tokens[ahead].kind == "." and self.tokens[ahead + 1].kind == "IDENT":
+            text += f".{self.tokens[ahead + 1].text}"
+            ahead += 2
+        if ahead == self.position or self.tokens[ahead].kind != "{":
+            return None
+        self.position = ahead
+        return self._map(text, self.token.offset)
+
+    def _list(self) -> Node:
+        bracket = self._take()
+        elements: list[Node] = []
+        optional: set[int] = set()
+        while self.token.kind != "]":
+            if self._skip("?"):
+                optional.add(len(elements))
+            elements.append(self.expression(*(() if elements else ("]", ",", "?"))))
+            if not self._skip(","):
+                break
+        self._check_end("]")
+        self._expect("]")
+        return ListLiteral(bracket.offset, tuple(elements), frozenset(optional))
+
+    def _map(self, name: str, offset: int) -> Node:
+        self._take()
+        entries: list[MapEntry] = []
+        while self.token.kind != "}":
+            is_optional = self._skip("?")
+            key = self._field_name() if name else self.expression(*(() if entries else ("}", ",", "?")))
+            colon = self._expect(":")
+            entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
+            if not self._skip(","):
+                break
+        self._check_end("}")
+        self._expect("}")
+        return MapLiteral(offset, tuple(entries), name)
+
+    def _field_name(self) -> Node:
+        name = self._expect_name()
+        return Literal(name.offset, name.text)
+
+    def _take(self) -> Token:
+        """The word at hand; the end stays where it is."""
+        token = self.token
+        self.position += token.kind != EOF
+        return token
+
+    def _skip(self, kind: str) -> bool:
+        if self.token.kind != kind:
+            return False
+        self.position += 1
+        return True
+
+    def _check_end(self, end: str) -> None:
+        if self.token.kind != end:
+            raise self._fail(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
+
+    def _expect(self, kind: str) -> Token:
+        """The word wanted; ANTLR would leave one out or put one in if that helped, and says so."""
+        token = self.token
+        if token.kind == kind:
+            return self._take()
+        after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
+        if after == kind:
+            self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
+            self._take()
+            return self._take()
+        if (token.kind in _BEGIN) is (kind == ":"):
+            self._fail(f"missing '{kind}' at '{token.text}'")
+            return token
+        raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")
+
+    def _expect_name(self) -> Token:
+        if self.token.kind == "IDENT":
+            return self._take()
+        raise self._fail(f"mismatched input '{self.token.text}' expecting IDENTIFIER")
+
+    def _expect_member(self) -> Token:
+        if self.token.kind == "IDENT":
+            return self._take()
+        rest = "" if self.token.kind == EOF else self.token.text
+        raise self._fail(f"no viable alternative at input '.{rest}'")
+
+    def _fail(self, text: str) -> _SyntaxError:
+        self.issues.append(Issue(self.token.offset, f"Syntax error: {text}"))
+        return _SyntaxError()
+
+
+def _is_number(token: Token) -> bool:
+    return token.kind == "LITERAL" and type(token.value) in (int, float)
+
+
+def _balanced(name: str, terms: list[Node], marks: list[int]) -> Node:
+    """A chain of `&&` or `||` as a flat tree, with the operators where upstream has them."""
+    if not marks:
+        return terms[0]
+    middle = len(marks) // 2
+    left = _balanced(name, terms[: middle + 1], marks[:middle])
+    right = _balanced(name, terms[middle + 1 :], marks[middle + 1 :])
+    return Call(marks[middle], name, (left, right))

@@ -1,0 +1,426 @@
+"""From a tree to a closure that evaluates it.
+
+Called by `programs`. Each node becomes a function of a scope; every step is charged to the scope's budget.
+
+Rules: an error of one side of `&&`, `||` or of one element of a quantifier does not matter where the rest decides; all
+other errors end the evaluation.
+
+Source: the CEL specification, "Evaluation"; cel-go's messages.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
+from podscaler.api.cel.library import library, operators
+from podscaler.api.cel.library.functions import Overload
+from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.faults import EvaluationError, no_such_overload
+from podscaler.api.cel.values.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from podscaler.api.cel.values.values import NONE, Optional, kind
+
+
+class Scope:
+    """The variables of one evaluation, and what it may still cost."""
+
+    __slots__ = ("budget", "values")
+
+    def __init__(self, values: dict[str, Any], budget: Budget) -> None:
+        self.values = values
+        self.budget = budget
+
+
+Step = Callable[[Scope], Any]
+
+
+def planned(node: Node) -> Step:
+    """The function that evaluates a checked tree."""
+    match node:
+        case Literal():
+            value = node.value
+            return lambda scope: value
+        case Ident():
+            return _ident(node.name.removeprefix("."))
+        case Select():
+            return _select(node)
+        case Call():
+            return _call(node)
+        case ListLiteral():
+            return _list(node)
+        case MapLiteral():
+            return _map(node)
+        case Comprehension():
+            return _comprehension(node)
+
+
+def _ident(name: str) -> Step:
+    known_type = library.TYPE_VALUES.get(name)
+
+    def step(scope: Scope) -> Any:
+        scope.budget.spend(1)
+        if name in scope.values:
+            return scope.values[name]
+        if known_type is not None:
+            return known_type
+        raise EvaluationError(f"no such attribute(s): {name}")
+
+    return step
+
+
+def _select(node: Select) -> Step:
+    known_type = library.TYPE_VALUES.get(dotted_name(node))
+    if known_type is not None:
+        return lambda scope: known_type
+    operand, field = planned(node.operand), node.field
+    if node.is_test:
+        return lambda scope: _has(operand(scope), field)
+
+    def step(scope: Scope) -> Any:
+        scope.budget.spend(1)
+        return _member(operand(scope), field)
+
+    return step
+
+
+def _has(value: Any, field: str) -> bool:
+    if isinstance(value, Optional):
+        return value.is_present and _has(value.value, field)
+    if isinstance(value, dict):
+        return field in value or KEYWORDS.get(field) in value
+    raise no_such_overload()
+
+
+def _member(value: Any, field: Any) -> Any:
+    if isinstance(value, Optional):
+        return _maybe(value, field)
+    if isinstance(value, dict):
+        if field in value:
+            return value[field]
+        if field in KEYWORDS and KEYWORDS[field] in value:
+            return value[KEYWORDS[field]]
+        raise EvaluationError(f"no such key: {_key_text(field)}")
+    raise no_such_overload()
+
+
+def _key_text(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _element(value: Any, index: Any) -> Any:
+    if isinstance(value, Optional):
+        return _maybe(value, index)
+    if not isinstance(value, list):
+        return _member(value, index)
+    if isinstance(index, float) and index.is_integer():
+        index = int(index)
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise no_such_overload()
+    if 0 <= index < len(value):
+        return value[index]
+    raise EvaluationError(f"index out of bounds: {index}")
+
+
+def _maybe(value: Any, key: Any) -> Optional:
+    """A member or element that may be absent, of a value that may be."""
+    if isinstance(value, Optional):
+        if not value.is_present:
+            return NONE
+        value = value.value
+    if isinstance(value, dict):
+        return Optional(value[key]) if key in value else NONE
+    if isinstance(value, list) and isinstance(key, int):
+        return Optional(value[key]) if 0 <= key < len(value) else NONE
+    raise no_such_overload()
+
+
+def _call(node: Call) -> Step:
+    if node.target is None and node.function in _SPECIAL:
+        return _SPECIAL[node.function](*(planned(arg) for arg in node.args))
+    prefix = dotted_name(node.target) if node.target is not None else ""
+    full = f"{prefix}.{node.function}".removeprefix(".") if prefix else node.function.removeprefix(".")
+    if node.target is None or (prefix and full in library.FUNCTIONS):
+        return _function(full, [planned(arg) for arg in node.args], is_method=False)
+    return _function(node.function, [planned(node.target), *(planned(arg) for arg in node.args)], is_method=True)
+
+
+def _function(name: str, args: list[Step], *, is_method: bool) -> Step:
+    overloads = library.FUNCTIONS.get(name, ())
+    fitting = [one for one in overloads if one.is_method is is_method and len(one.params) == len(args)]
+
+    def step(scope: Scope) -> Any:
+        values = [arg(scope) for arg in args]
+        budget = scope.budget
+        budget.spend(1 + sum(_size(value) for value in values))
+        call = _chosen(fitting, values, name).call
+        return call(budget, *values) if getattr(call, "is_charged", False) else call(*values)
+
+    return step
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value) // 10
+    return len(value) if isinstance(value, list | dict) else 0
+
+
+def _chosen(overloads: list[Overload], values: list[Any], name: str) -> Overload:
+    kinds = [kind(value) for value in values]
+    for one in overloads:
+        if all(not wanted or wanted == given for wanted, given in zip(one.kinds, kinds, strict=True)):
+            return one
+    raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()
+
+
+def _list(node: ListLiteral) -> Step:
+    elements = [(planned(element), index in node.optional) for index, element in enumerate(node.elements)]
+
+    def step(scope: Scope) -> list[Any]:
+        scope.budget.spend(len(elements))
+        return [value for element, is_maybe in elements for value in _present(element(scope), is_maybe)]
+
+    return step
+
+
+def _present(value: Any, is_maybe: bool) -> tuple[Any, ...]:
+    if not is_maybe:
+        return (value,)
+    if not isinstance(value, Optional):
+        raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")
+    return (value.value,) if value.is_present else ()
+
+
+def _map(node: MapLiteral) -> Step:
+    entries = [(planned(entry.key), planned(entry.value), entry.is_optional) for entry in node.entries]
+
+    def step(scope: Scope) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for key, value, is_maybe in entries:
+            scope.budget.spend(1)
+            name = _checked_key(key(scope))
+            if name in found:
+                raise EvaluationError(f"Failed with repeated key {_key_text(name)}")
+            for present in _present(value(scope), is_maybe):
+                found[name] = present
+        return found
+
+    return step
+
+
+def _checked_key(key: Any) -> Any:
+    if isinstance(key, str | int | bool):
+        return key
+    raise EvaluationError("unsupported key type")
+
+
+def _and(left: Step, right: Step) -> Step:
+    return _logic(left, right, decisive=False)
+
+
+def _or(left: Step, right: Step) -> Step:
+    return _logic(left, right, decisive=True)
+
+
+def _logic(left: Step, right: Step, *, decisive: bool) -> Step:
+    def step(scope: Scope) -> bool:
+        scope.budget.spend(1)
+        error: EvaluationError | None = None
+        for side in (left, right):
+            try:
+                value = side(scope)
+            except EvaluationError as found:
+                error = error or found
+                continue
+            if value is decisive:
+                return bool(decisive)
+            if not isinstance(value, bool):
+                error = error or no_such_overload()
+        if error is not None:
+            raise error
+        return not decisive
+
+    return step
+
+
+def _if(condition: Step, yes: Step, no: Step) -> Step:
+    def step(scope: Scope) -> Any:
+        scope.budget.spend(1)
+        value = condition(scope)
+        if not isinstance(value, bool):
+            raise no_such_overload()
+        return yes(scope) if value else no(scope)
+
+    return step
+
+
+def _not(operand: Step) -> Step:
+    def step(scope: Scope) -> bool:
+        scope.budget.spend(1)
+        value = operand(scope)
+        if not isinstance(value, bool):
+            raise no_such_overload()
+        return not value
+
+    return step
+
+
+def _binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step]:
+    def plan(left: Step, right: Step) -> Step:
+        def step(scope: Scope) -> Any:
+            scope.budget.spend(1)
+            return operation(left(scope), right(scope))
+
+        return step
+
+    return plan
+
+
+def _costly(operation: Callable[[Any, Any, Budget], Any]) -> Callable[[Step, Step], Step]:
+    def plan(left: Step, right: Step) -> Step:
+        return lambda scope: operation(left(scope), right(scope), scope.budget)
+
+    return plan
+
+
+def _order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], Step]:
+    def compare(one: Any, other: Any) -> bool:
+        return operators.is_less(*((other, one) if is_swapped else (one, other))) is not is_negated
+
+    return _binary(compare)
+
+
+_SPECIAL: dict[str, Callable[..., Step]] = {
+    "_&&_": _and,
+    "_||_": _or,
+    "_?_:_": _if,
+    "!_": _not,
+    "-_": lambda operand: lambda scope: operators.negate(operand(scope)),
+    "_==_": _costly(operators.equal),
+    "_!=_": _costly(lambda one, other, budget: not operators.equal(one, other, budget)),
+    "_<_": _order(is_swapped=False, is_negated=False),
+    "_>_": _order(is_swapped=True, is_negated=False),
+    "_<=_": _order(is_swapped=True, is_negated=True),
+    "_>=_": _order(is_swapped=False, is_negated=True),
+    "_+_": _costly(operators.add),
+    "_-_": _binary(operators.subtract),
+    "_*_": _binary(operators.multiply),
+    "_/_": _binary(operators.divide),
+    "_%_": _binary(operators.modulo),
+    "@in": _costly(lambda item, container, budget: operators.contains(container, item, budget)),
+    "_[_]": _binary(_element),
+    "_[?_]": _binary(_maybe),
+    "_?._": _binary(_maybe),
+}
+
+
+def _comprehension(node: Comprehension) -> Step:
+    if node.kind == "bind":
+        return _bind(node.names[1], planned(node.start), planned(node.outcome))
+    test = planned(node.test) if node.test is not None else None
+    made = [planned(each) for each in node.made]
+    fold = _FOLDS[node.kind]
+    source, names = planned(node.source), node.names
+
+    def step(scope: Scope) -> Any:
+        rounds = _rounds(source(scope), names, scope)
+        before = {name: scope.values[name] for name in names if name in scope.values}
+        try:
+            return fold(rounds, scope, test, made)
+        finally:
+            for name in names:
+                scope.values.pop(name, None)
+            scope.values.update(before)
+
+    return step
+
+
+def _bind(name: str, value: Step, body: Step) -> Step:
+    def step(scope: Scope) -> Any:
+        before = dict(scope.values)
+        scope.values[name] = value(scope)
+        try:
+            return body(scope)
+        finally:
+            scope.values.clear()
+            scope.values.update(before)
+
+    return step
+
+
+def _rounds(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
+    """Give the variables the values of each round, one after the other."""
+    values, budget = scope.values, scope.budget
+    if isinstance(source, dict):
+        pairs: Iterator[tuple[Any, Any]] = iter(list(source.items()))
+    elif isinstance(source, list):
+        pairs = iter(enumerate(source)) if len(names) == 2 else ((item, None) for item in source)
+    else:
+        raise EvaluationError(f"got '{_go_name(source)}', expected iterable type")
+    for first, second in pairs:
+        budget.spend(2)
+        values[names[0]] = first
+        if len(names) == 2:
+            values[names[1]] = second
+        yield
+
+
+def _go_name(value: Any) -> str:
+    name = kind(value).rpartition(".")[2]
+    return "types.Null" if value is None else f"types.{name.capitalize()}"
+
+
+def _quantified(decisive: bool) -> Callable[..., Any]:
+    def fold(rounds: Iterator[None], scope: Scope, test: Step, made: list[Step]) -> bool:
+        del made
+        error: EvaluationError | None = None
+        for _ in rounds:
+            try:
+                value = test(scope)
+            except EvaluationError as found:
+                error = found
+                continue
+            if value is decisive:
+                return bool(decisive)
+            if not isinstance(value, bool):
+                error = no_such_overload()
+        if error is not None:
+            raise error
+        return not decisive
+
+    return fold
+
+
+def _counted(rounds: Iterator[None], scope: Scope, test: Step, made: list[Step]) -> bool:
+    del made
+    return sum(_is_true(test(scope)) for _ in rounds) == 1
+
+
+def _is_true(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise no_such_overload()
+
+
+def _collected(rounds: Iterator[None], scope: Scope, test: Step | None, made: list[Step]) -> list[Any]:
+    return [made[0](scope) for _ in rounds if test is None or _is_true(test(scope))]
+
+
+def _mapped(rounds: Iterator[None], scope: Scope, test: Step | None, made: list[Step]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for _ in rounds:
+        if test is None or _is_true(test(scope)):
+            entries = {made[0](scope): made[1](scope)} if len(made) == 2 else made[0](scope)
+            for key, value in entries.items():
+                if key in found:
+                    raise EvaluationError(f"insert failed: key {_key_text(key)} already exists")
+                found[key] = value
+    return found
+
+
+_FOLDS: dict[str, Callable[..., Any]] = {
+    "all": _quantified(decisive=False),
+    "exists": _quantified(decisive=True),
+    "exists_one": _counted,
+    "list": _collected,
+    "map": _mapped,
+    "entries": _mapped,
+}

@@ -1,0 +1,147 @@
+"""IP addresses and networks in rules.
+
+A table for `library`. Source: the documentation of Kubernetes' IP and CIDR libraries; Go's net/netip sentences.
+"""
+
+import ipaddress
+from typing import Any
+
+from podscaler.api.cel.library.functions import Function, table
+from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.values import Opaque
+from podscaler.api.text import quoting
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+_NO_NETWORK = "network address parse error during conversion from string"
+
+
+def _ip(text: str) -> Opaque:
+    return Opaque("net.IP", _address(text))
+
+
+def _address(text: str) -> Address:
+    shown = quoting.quoted(text)
+    if "%" in text:
+        raise EvaluationError(f"IP address {shown} with zone value is not allowed")
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        fault = f"ParseAddr({shown}): {_address_fault(text)}"
+        raise EvaluationError(f"IP Address {shown} parse error during conversion from string: {fault}") from None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        raise EvaluationError(f"IPv4-mapped IPv6 address {shown} is not allowed")
+    return address
+
+
+def _address_fault(text: str) -> str:
+    """Go's reason, for the usual mistakes."""
+    if ":" in text:
+        return "each colon-separated field must have at least one digit"
+    fields = text.split(".")
+    if len(fields) == 1:
+        return "unable to parse IP"
+    for index, each in enumerate(fields):
+        rest = quoting.quoted(".".join(fields[index:]))
+        if not each:
+            return (
+                f"IPv4 field must have at least one digit (at {rest})"
+                if index
+                else "IPv4 field must have at least one digit"
+            )
+        if not each.isdigit():
+            return "unexpected character (at " + quoting.quoted(text[text.index(each.lstrip("0123456789")) :]) + ")"
+        if len(each) > 1 and each[0] == "0":
+            return "IPv4 field has octet with leading zero"
+        if int(each) > 255:
+            return "IPv4 field has value >255"
+    return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
+
+
+def _cidr(text: str) -> Opaque:
+    shown = quoting.quoted(text)
+    address, slash, bits = text.partition("/")
+    fault = "" if slash else "no '/'"
+    if slash and (not bits.isdigit() or (len(bits) > 1 and bits[0] == "0")):
+        fault = f"bad bits after slash: {quoting.quoted(bits)}"
+    try:
+        found = ipaddress.ip_interface(text) if not fault else None
+    except ValueError:
+        fault = _prefix_fault(address)
+    if fault or found is None:
+        raise EvaluationError(f"{_NO_NETWORK}: {_NO_NETWORK}: netip.ParsePrefix({shown}): {fault}")
+    if isinstance(found.ip, ipaddress.IPv6Address) and found.ip.ipv4_mapped is not None:
+        raise EvaluationError(f"IPv4-mapped IPv6 address {shown} is not allowed")
+    return Opaque("net.CIDR", found)
+
+
+def _prefix_fault(address: str) -> str:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return f"ParseAddr({quoting.quoted(address)}): {_address_fault(address)}"
+    return "prefix length out of range"
+
+
+def _is_valid(read: Any) -> Function:
+    def call(text: str) -> bool:
+        try:
+            read(text)
+        except EvaluationError:
+            return False
+        return True
+
+    return call
+
+
+def _contains_ip(cidr: Opaque, ip: Opaque | str) -> bool:
+    address = _address(ip) if isinstance(ip, str) else ip.value
+    return address.version == cidr.value.version and address in cidr.value.network
+
+
+def _contains_cidr(cidr: Opaque, other: Opaque | str) -> bool:
+    inner: Interface = (_cidr(other) if isinstance(other, str) else other).value
+    outer: Interface = cidr.value
+    if inner.version != outer.version or inner.network.prefixlen < outer.network.prefixlen:
+        return False
+    return inner.ip in outer.network
+
+
+def _is_global_unicast(ip: Opaque) -> bool:
+    address: Address = ip.value
+    is_broadcast = isinstance(address, ipaddress.IPv4Address) and address == ipaddress.IPv4Address("255.255.255.255")
+    other = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not (other or is_broadcast)
+
+
+def _is_link_local_multicast(ip: Opaque) -> bool:
+    address: Address = ip.value
+    if isinstance(address, ipaddress.IPv4Address):
+        return address in ipaddress.IPv4Network("224.0.0.0/24")
+    return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
+
+
+FUNCTIONS = table(
+    {
+        "ip(string) -> IP": _ip,
+        "isIP(string) -> bool": _is_valid(_address),
+        ":ip.isCanonical(string) -> bool": lambda text: str(_address(text)) == text,
+        "IP.family() -> int": lambda ip: ip.value.version,
+        "IP.isUnspecified() -> bool": lambda ip: ip.value.is_unspecified,
+        "IP.isLoopback() -> bool": lambda ip: ip.value.is_loopback,
+        "IP.isLinkLocalMulticast() -> bool": _is_link_local_multicast,
+        "IP.isLinkLocalUnicast() -> bool": lambda ip: ip.value.is_link_local,
+        "IP.isGlobalUnicast() -> bool": _is_global_unicast,
+        "string(IP) -> string": lambda ip: str(ip.value),
+        "cidr(string) -> CIDR": _cidr,
+        "isCIDR(string) -> bool": _is_valid(_cidr),
+        "CIDR.containsIP(string) -> bool": _contains_ip,
+        "CIDR.containsIP(IP) -> bool": _contains_ip,
+        "CIDR.containsCIDR(string) -> bool": _contains_cidr,
+        "CIDR.containsCIDR(CIDR) -> bool": _contains_cidr,
+        "CIDR.ip() -> IP": lambda cidr: Opaque("net.IP", cidr.value.ip),
+        "CIDR.prefixLength() -> int": lambda cidr: cidr.value.network.prefixlen,
+        "CIDR.masked() -> CIDR": lambda cidr: Opaque("net.CIDR", ipaddress.ip_interface(cidr.value.network)),
+        "string(CIDR) -> string": lambda cidr: str(cidr.value),
+    }
+)

@@ -1,0 +1,292 @@
+"""Kubernetes' own values: quantities, versions, URLs and named formats.
+
+A table for `library`. Source: the documentation of Kubernetes' CEL libraries.
+"""
+
+import re
+from collections.abc import Callable
+from functools import total_ordering
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from podscaler.api.cel.library.functions import Function, table
+from podscaler.api.cel.values import numbers
+from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.values import NONE, Opaque, Optional
+from podscaler.api.machinery import formats, names, quantity
+from podscaler.api.machinery.quantity import Quantity, QuantityError
+from podscaler.api.text import quoting
+
+_SEMVER = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?",
+    re.ASCII,
+)
+_TOO_LONG = re.compile(r"\d{20}")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_AUTHORITY = re.compile(r"[^/]*//([^/?]*)")
+_NO_HOST = re.compile(r"[ #\\^`{|}]")
+_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})(.{0,2})")
+
+
+def _quantity(text: str) -> Quantity:
+    try:
+        return quantity.parse(text)
+    except QuantityError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def _is_valid(read: Callable[..., Any]) -> Function:
+    def call(*args: Any) -> bool:
+        try:
+            read(*args)
+        except EvaluationError:
+            return False
+        return True
+
+    return call
+
+
+def _whole(value: Quantity) -> int | None:
+    """The number if it is held as a whole one; upstream holds `1.0` as tenths."""
+    if value.is_big or value.scale < 0:
+        return None
+    scaled = value.unscaled * 10**value.scale
+    return scaled if numbers.INT_MIN <= scaled <= numbers.INT_MAX else None
+
+
+def _as_integer(value: Quantity) -> int:
+    found = _whole(value)
+    if found is None:
+        raise EvaluationError("cannot convert value to integer")
+    return found
+
+
+def _minus(value: Quantity, other: Quantity) -> Quantity:
+    return value + Quantity(-other.unscaled, other.scale, other.format, other.is_big)
+
+
+def _of_int(value: int) -> Quantity:
+    return Quantity(value)
+
+
+def _compared(one: Any, other: Any) -> int:
+    return -1 if one < other else int(other < one)
+
+
+@total_ordering
+class SemanticVersion:
+    """A semantic version; those that differ in their build alone are equal."""
+
+    __slots__ = ("numbers", "release")
+
+    def __init__(self, parts: tuple[int, int, int], release: tuple[tuple[int, int, str], ...]) -> None:
+        self.numbers = parts
+        self.release = release
+
+    def _order(self) -> tuple[Any, ...]:
+        return (self.numbers, not self.release, self.release)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SemanticVersion) and self._order() == other._order()
+
+    def __lt__(self, other: "SemanticVersion") -> bool:
+        return self._order() < other._order()
+
+    def __hash__(self) -> int:
+        return hash(self._order())
+
+
+def _semver(text: str, is_tolerant: bool = False) -> Opaque:
+    match = _SEMVER.fullmatch(_tolerated(text) if is_tolerant else text)
+    if match is None:
+        raise EvaluationError(_semver_fault(text))
+    if re.search(_TOO_LONG, match.group()):
+        raise EvaluationError("strconv.ParseUint: value out of range")
+    parts = tuple(int(part) for part in match.groups()[:3])
+    release = tuple(_identifier(part) for part in (match.group(4) or "").split(".") if part)
+    return Opaque("kubernetes.Semver", SemanticVersion(parts, release))  # type: ignore[arg-type]  # three numbers by the pattern
+
+
+def _identifier(text: str) -> tuple[int, int, str]:
+    """Numbers come before names, and are compared as numbers."""
+    return (0, int(text), "") if text.isdigit() else (1, 0, text)
+
+
+def _semver_fault(text: str) -> str:
+    if not text:
+        return "Version string empty"
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        return "No Major.Minor.Patch elements found"
+    for name, part in zip(("major", "minor"), parts, strict=False):
+        if not part.isdigit():
+            return f"Invalid character(s) found in {name} number {quoting.quoted(part)}"
+        if len(part) > 1 and part[0] == "0":
+            return f"{name.capitalize()} number must not contain leading zeroes {quoting.quoted(part)}"
+    patch = re.split("[-+]", parts[2])[0]
+    if len(patch) > 1 and patch.isdigit() and patch[0] == "0":
+        return f"Patch number must not contain leading zeroes {quoting.quoted(patch)}"
+    return f"Invalid character(s) found in patch number {quoting.quoted(patch)}"
+
+
+def _tolerated(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    parts = [_without_zeros(part) for part in parts]
+    if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
+        raise EvaluationError("short version cannot contain PreRelease/Build meta data")
+    return ".".join(parts + ["0"] * (3 - len(parts)))
+
+
+def _without_zeros(part: str) -> str:
+    bare = part.lstrip("0") if len(part) > 1 else part
+    return bare if bare[:1].isdigit() or len(part) <= 1 else f"0{bare}"
+
+
+def _url(text: str) -> Opaque:
+    fault = _url_fault(text)
+    if fault:
+        text = f"parse {quoting.quoted(text)}: {fault}"
+        raise EvaluationError(f"URL parse error during conversion from string: {text}")
+    return Opaque("kubernetes.URL", urlsplit(text), text)
+
+
+def _url_fault(text: str) -> str:
+    """Why Go does not take a text for a URL or an absolute path; empty if it does."""
+    if not text:
+        return "empty url"
+    if any(ord(each) < 0x20 or ord(each) == 0x7F for each in text):
+        return "net/url: invalid control character in URL"
+    if not _SCHEME.match(text) and not text.startswith("/"):
+        return "missing protocol scheme" if text.startswith(":") else "invalid URI for request"
+    return _host_fault(text)
+
+
+def _host_fault(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return f"invalid port {quoting.quoted(':' + text.rpartition(':')[2].partition('/')[0])} after host"
+    authority = _AUTHORITY.match(text)
+    odd = _NO_HOST.search(authority.group(1)) if authority else None
+    if odd is not None:
+        return f"invalid character {quoting.quoted(odd.group())} in host name"
+    if "%" in parts.netloc and not parts.netloc.startswith("["):
+        return f"invalid URL escape {quoting.quoted('%' + parts.netloc.partition('%')[2][:2])}"
+    bad = _BAD_ESCAPE.search(parts.path)
+    return f"invalid URL escape {quoting.quoted('%' + bad.group(1))}" if bad else ""
+
+
+def _of_url(read: Callable[[SplitResult], Any]) -> Function:
+    return lambda url: read(url.value)
+
+
+def _host(parts: SplitResult) -> str:
+    return unquote(parts.netloc.rpartition("@")[2])
+
+
+def _hostname(parts: SplitResult) -> str:
+    host = _host(parts)
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _port(parts: SplitResult) -> str:
+    return str(parts.port) if parts.port is not None else ""
+
+
+def _query(parts: SplitResult) -> dict[str, list[str]]:
+    return parse_qs(parts.query, keep_blank_values=True)
+
+
+def _checked(check: Callable[[str], bool] | None, text: str) -> Callable[[str], list[str]]:
+    return lambda value: [] if check is None or check(value) else [text]
+
+
+def _uri_faults(value: str) -> list[str]:
+    fault = _url_fault(value)
+    return [f"parse {quoting.quoted(value)}: {fault}"] if fault else []
+
+
+def _of_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """A name of which more is to come may end with a dash, whatever stands before it."""
+    return lambda value: judge(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
+
+
+FORMATS: dict[str, Callable[[str], list[str]]] = {
+    "dns1123Label": names.dns_label_faults,
+    "dns1123Subdomain": names.dns_subdomain_faults,
+    "dns1035Label": names.dns_1035_label_faults,
+    "qualifiedName": names.label_key_faults,
+    "dns1123LabelPrefix": _of_prefix(names.dns_label_faults),
+    "dns1123SubdomainPrefix": _of_prefix(names.dns_subdomain_faults),
+    "dns1035LabelPrefix": _of_prefix(names.dns_1035_label_faults),
+    "labelValue": names.label_value_faults,
+    "uri": _uri_faults,
+    "uuid": _checked(formats.find_check("uuid"), "does not match the UUID format"),
+    "byte": _checked(formats.find_check("byte"), "invalid base64"),
+    "date": _checked(formats.find_check("date"), "invalid date"),
+    "datetime": _checked(formats.find_check("datetime"), "invalid datetime"),
+}
+
+
+def _format(name: str) -> Opaque:
+    return Opaque("kubernetes.NamedFormat", name)
+
+
+def _named(name: str) -> Optional:
+    return Optional(_format(name)) if name in FORMATS else NONE
+
+
+def _validated(form: Opaque, text: str) -> Optional:
+    found = FORMATS[form.value](text)
+    return Optional(found) if found else NONE
+
+
+def _bound_format(name: str) -> Function:
+    return lambda: _format(name)
+
+
+_FORMATS: dict[str, Function] = {f":format.{name}() -> Format": _bound_format(name) for name in FORMATS}
+
+FUNCTIONS = table(
+    _FORMATS
+    | {
+        "quantity(string) -> Quantity": _quantity,
+        "isQuantity(string) -> bool": _is_valid(_quantity),
+        "sign(Quantity) -> int": lambda value: value.sign(),
+        "Quantity.isGreaterThan(Quantity) -> bool": lambda one, other: other < one,
+        "Quantity.isLessThan(Quantity) -> bool": lambda one, other: one < other,
+        "Quantity.compareTo(Quantity) -> int": _compared,
+        "Quantity.asApproximateFloat() -> double": lambda value: value.approximate_float(),
+        "Quantity.asInteger() -> int": _as_integer,
+        "Quantity.isInteger() -> bool": lambda value: _whole(value) is not None,
+        "Quantity.add(Quantity) -> Quantity": lambda one, other: one + other,
+        "Quantity.add(int) -> Quantity": lambda one, other: one + _of_int(other),
+        "Quantity.sub(Quantity) -> Quantity": _minus,
+        "Quantity.sub(int) -> Quantity": lambda one, other: _minus(one, _of_int(other)),
+        "semver(string) -> Semver": _semver,
+        "semver(string, bool) -> Semver": _semver,
+        "isSemver(string) -> bool": _is_valid(_semver),
+        "isSemver(string, bool) -> bool": _is_valid(_semver),
+        "Semver.isGreaterThan(Semver) -> bool": lambda one, other: other.value < one.value,
+        "Semver.isLessThan(Semver) -> bool": lambda one, other: one.value < other.value,
+        "Semver.compareTo(Semver) -> int": lambda one, other: _compared(one.value, other.value),
+        "Semver.major() -> int": lambda one: one.value.numbers[0],
+        "Semver.minor() -> int": lambda one: one.value.numbers[1],
+        "Semver.patch() -> int": lambda one: one.value.numbers[2],
+        "url(string) -> URL": _url,
+        "isURL(string) -> bool": _is_valid(_url),
+        "URL.getScheme() -> string": _of_url(lambda parts: parts.scheme),
+        "URL.getHost() -> string": _of_url(_host),
+        "URL.getHostname() -> string": _of_url(_hostname),
+        "URL.getPort() -> string": _of_url(_port),
+        "URL.getEscapedPath() -> string": _of_url(lambda parts: parts.path),
+        "URL.getQuery() -> map<string, list<string>>": _of_url(_query),
+        ":format.named(string) -> optional<Format>": _named,
+        "Format.validate(string) -> optional<list<string>>": _validated,
+    }
+)

@@ -1,0 +1,232 @@
+"""Lists, sets of values, and values that may be absent.
+
+A table for `library`. Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets
+extension and optional values.
+"""
+
+from functools import cmp_to_key
+from itertools import pairwise
+from typing import Any
+
+from podscaler.api.cel.library import operators
+from podscaler.api.cel.library.functions import Function, table
+from podscaler.api.cel.values import numbers
+from podscaler.api.cel.values.budget import Budget, charged
+from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.values import NONE, Duration, Optional, kind
+
+_RANGE_MAX = 1_000_000
+_ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+
+
+def _is_sorted(items: list[Any]) -> bool:
+    return not any(operators.is_less(after, before) for before, after in pairwise(items))
+
+
+@charged
+def _sum(budget: Budget, items: list[Any]) -> Any:
+    if not items:
+        return 0
+    total = items[0]
+    for item in items[1:]:
+        total = operators.add(total, item, budget)
+    return total
+
+
+def _least(items: list[Any], name: str, *, is_max: bool) -> Any:
+    if not items:
+        raise EvaluationError(f"{name} called on empty list")
+    found = items[0]
+    for item in items[1:]:
+        if operators.is_less(*((found, item) if is_max else (item, found))):
+            found = item
+    return found
+
+
+@charged
+def _index_of(budget: Budget, items: list[Any], wanted: Any) -> int:
+    return next((index for index, item in enumerate(items) if operators.equal(item, wanted, budget)), -1)
+
+
+@charged
+def _last_index_of(budget: Budget, items: list[Any], wanted: Any) -> int:
+    places = reversed(range(len(items)))
+    return next((index for index in places if operators.equal(items[index], wanted, budget)), -1)
+
+
+def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    head = f"cannot slice({start}, {end}), "
+    if start < 0 or end < 0:
+        raise EvaluationError(f"{head}negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"{head}start index must be less than or equal to end index")
+    if end > len(items):
+        raise EvaluationError(f"{head}list is length {len(items)}")
+    return items[start:end]
+
+
+@charged
+def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    found = list(items)
+    for _ in range(depth):
+        if not any(isinstance(item, list) for item in found):
+            break
+        budget.spend(sum(len(item) if isinstance(item, list) else 1 for item in found))
+        found = [inner for item in found for inner in (item if isinstance(item, list) else [item])]
+    return found
+
+
+def _order(one: Any, other: Any) -> int:
+    return -1 if operators.is_less(one, other) else int(operators.is_less(other, one))
+
+
+def _check_comparable(keys: list[Any]) -> None:
+    if not keys:
+        return
+    if isinstance(keys[0], list | dict) or keys[0] is None:
+        raise EvaluationError("list elements must be comparable")
+    if any(type(key) is not type(keys[0]) for key in keys):
+        raise EvaluationError("list elements must have the same type")
+
+
+def _sort(items: list[Any]) -> list[Any]:
+    _check_comparable(items)
+    return sorted(items, key=cmp_to_key(_order))
+
+
+def _order_by_key(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+    return _order(one[0], other[0])
+
+
+_by_key = cmp_to_key(_order_by_key)
+
+
+def _sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
+    _check_comparable(keys)
+    pairs = sorted(zip(keys, items, strict=True), key=_by_key)
+    return [item for _, item in pairs]
+
+
+@charged
+def _range(budget: Budget, size: int) -> list[int]:
+    if size < 0:
+        raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
+    if size > _RANGE_MAX:
+        raise EvaluationError(f"lists.range: size {size} exceeds maximum allowed ({_RANGE_MAX})")
+    budget.spend(size)
+    return list(range(size))
+
+
+@charged
+def _distinct(budget: Budget, items: list[Any]) -> list[Any]:
+    budget.spend(len(items))
+    return list({operators.identity(item): item for item in reversed(items)}.values())[::-1]
+
+
+@charged
+def _contains_all(budget: Budget, items: list[Any], wanted: list[Any]) -> bool:
+    budget.spend(len(items) + len(wanted))
+    return _identities(wanted) <= _identities(items)
+
+
+@charged
+def _intersects(budget: Budget, items: list[Any], others: list[Any]) -> bool:
+    budget.spend(len(items) + len(others))
+    return bool(_identities(items) & _identities(others))
+
+
+@charged
+def _equivalent(budget: Budget, items: list[Any], others: list[Any]) -> bool:
+    budget.spend(len(items) + len(others))
+    return _identities(items) == _identities(others)
+
+
+def _identities(items: list[Any]) -> set[Any]:
+    return {operators.identity(item) for item in items}
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, Duration):
+        return not value.span_ns
+    return value is None or (isinstance(value, bool | int | float | str | bytes | list | dict) and not value)
+
+
+def _value(maybe: Optional) -> Any:
+    if not maybe.is_present:
+        raise EvaluationError("optional.none() dereference")
+    return maybe.value
+
+
+def _unwrapped(items: list[Any]) -> list[Any]:
+    for item in items:
+        if not isinstance(item, Optional):
+            raise EvaluationError(f"value is not optional: {kind(item)}")
+    return [item.value for item in items if item.is_present]
+
+
+def _kubernetes() -> dict[str, Function]:
+    found: dict[str, Function] = {}
+    for one in _ORDERED:
+        found[f"list<{one}>.isSorted() -> bool"] = _is_sorted
+        found[f"list<{one}>.min() -> {one}"] = lambda items: _least(items, "min", is_max=False)
+        found[f"list<{one}>.max() -> {one}"] = lambda items: _least(items, "max", is_max=True)
+    found["list<int>.sum() -> int"] = _sum
+    found["list<uint>.sum() -> uint"] = _typed_sum(numbers.Uint(0))
+    found["list<double>.sum() -> double"] = _typed_sum(0.0)
+    found["list<duration>.sum() -> duration"] = _typed_sum(Duration(0))
+    return found
+
+
+def _typed_sum(zero: Any) -> Function:
+    @charged
+    def call(budget: Budget, items: list[Any]) -> Any:
+        return _sum(budget, items) if items else zero
+
+    return call
+
+
+def _extended() -> dict[str, Function]:
+    found: dict[str, Function] = {
+        "list<T>.slice(int, int) -> list<T>": _slice,
+        "list<list<T>>.flatten() -> list<T>": _flatten,
+        "list<dyn>.flatten(int) -> list<dyn>": _flatten,
+        ":lists.range(int) -> list<int>": _range,
+        "list<T>.reverse() -> list<T>": lambda items: items[::-1],
+        "list<T>.distinct() -> list<T>": _distinct,
+        "list<T>.indexOf(T) -> int": _index_of,
+        "list<T>.lastIndexOf(T) -> int": _last_index_of,
+    }
+    for one in ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"):
+        found[f"list<{one}>.sort() -> list<{one}>"] = _sort
+        found[f"list<T>.@sortByAssociatedKeys(list<{one}>) -> list<T>"] = _sort_by
+    return found
+
+
+FUNCTIONS = table(
+    _kubernetes()
+    | _extended()
+    | {
+        ":sets.contains(list<T>, list<T>) -> bool": _contains_all,
+        ":sets.intersects(list<T>, list<T>) -> bool": _intersects,
+        ":sets.equivalent(list<T>, list<T>) -> bool": _equivalent,
+        ":optional.of(V) -> optional<V>": Optional,
+        ":optional.ofNonZeroValue(V) -> optional<V>": lambda value: NONE if _is_zero(value) else Optional(value),
+        ":optional.none() -> optional<V>": lambda: NONE,
+        "optional<V>.value() -> V": _value,
+        "optional<V>.hasValue() -> bool": lambda maybe: maybe.is_present,
+        "optional<V>.or(optional<V>) -> optional<V>": lambda maybe, other: maybe if maybe.is_present else other,
+        "optional<V>.orValue(V) -> V": lambda maybe, other: maybe.value if maybe.is_present else other,
+        "_[?_](list<V>, int) -> optional<V>": _value,
+        "_[?_](optional<list<V>>, int) -> optional<V>": _value,
+        "_[?_](map<K, V>, K) -> optional<V>": _value,
+        "_[?_](optional<map<K, V>>, K) -> optional<V>": _value,
+        "_[_](optional<list<V>>, int) -> optional<V>": _value,
+        "_[_](optional<map<K, V>>, K) -> optional<V>": _value,
+        "list<T>.first() -> optional<T>": lambda items: Optional(items[0]) if items else NONE,
+        "list<T>.last() -> optional<T>": lambda items: Optional(items[-1]) if items else NONE,
+        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrapped,
+        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrapped,
+    }
+)

@@ -1,0 +1,288 @@
+"""The functions that every dialect of the language has: sizes, conversions, parts of texts and times.
+
+A table for `library`. Source: the CEL specification, "List of standard definitions"; cel-go's messages.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from podscaler.api.cel.library import operators, regex
+from podscaler.api.cel.library.functions import Function, table
+from podscaler.api.cel.values import numbers
+from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.numbers import Uint
+from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, kind
+from podscaler.api.machinery import duration, instants
+from podscaler.api.text import quoting
+
+_SECOND_NS = 1_000_000_000
+_DIGITS_MAX = 40
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        return _parsed(value, "int", numbers.INT_MIN, numbers.INT_MAX)
+    if isinstance(value, Timestamp):
+        return value.at_ns // _SECOND_NS
+    if isinstance(value, Duration):
+        return value.span_ns
+    if isinstance(value, float):
+        if not -(2.0**63) < value < 2.0**63:
+            raise EvaluationError("integer overflow")
+        return int(value)
+    return numbers.checked_int(int(value))
+
+
+def _to_uint(value: Any) -> Uint:
+    if isinstance(value, str):
+        return Uint(_parsed(value, "uint", 0, numbers.UINT_MAX))
+    if isinstance(value, float) and not 0 <= value < 2.0**64:
+        raise EvaluationError("unsigned integer overflow")
+    return numbers.checked_uint(int(value))
+
+
+def _parsed(text: str, kind: str, least: int, most: int) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") and least < 0 else text
+    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX else most + 1
+    if not least <= number <= most:
+        raise EvaluationError(f"type conversion error from 'string' to '{kind}'")
+    return number
+
+
+def _to_double(value: Any) -> float:
+    if not isinstance(value, str):
+        return float(value)
+    try:
+        if value != value.strip() or "_" in value:
+            raise ValueError
+        return float(value)
+    except ValueError:
+        raise EvaluationError("type conversion error from 'string' to 'double'") from None
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in _TRUE or value in _FALSE:
+        return value in _TRUE
+    raise EvaluationError("type conversion error from 'string' to 'bool'")
+
+
+def text(value: Any) -> str:
+    """A value of a plain type as string() writes it. Raises EvaluationError for bytes that are no text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return numbers.double_text(value)
+    if isinstance(value, bytes):
+        return _decoded(value)
+    if isinstance(value, Timestamp):
+        return instant_text(value)
+    if isinstance(value, Duration):
+        return span_text(value)
+    return value.name if isinstance(value, TypeValue) else str(value)
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def instant_text(value: Timestamp) -> str:
+    """RFC 3339 with as many digits of a second as it needs."""
+    offset_s = 0
+    if value.zone != "Z":
+        hours, _, minutes = value.zone[1:].partition(":")
+        offset_s = (int(hours) * 3600 + int(minutes) * 60) * (-1 if value.zone[0] == "-" else 1)
+    whole, rest_ns = divmod(value.at_ns + offset_s * _SECOND_NS, _SECOND_NS)
+    shown = instants.text(whole * _SECOND_NS)[:-1]
+    return (f"{shown}.{rest_ns:09}".rstrip("0") if rest_ns else shown) + (value.zone if offset_s else "Z")
+
+
+def span_text(value: Duration) -> str:
+    """Seconds, with a fraction where there is one."""
+    whole, rest_ns = divmod(abs(value.span_ns), _SECOND_NS)
+    fraction = f".{rest_ns:09}".rstrip("0") if rest_ns else ""
+    return f"{'-' if value.span_ns < 0 else ''}{whole}{fraction}s"
+
+
+def _to_timestamp(value: Any) -> Timestamp:
+    if isinstance(value, Timestamp):
+        return value
+    if isinstance(value, int):
+        return operators.timestamp(value * _SECOND_NS)
+    try:
+        return instant(value)
+    except ValueError:
+        raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'") from None
+
+
+def instant(text: str) -> Timestamp:
+    """The instant that an RFC 3339 text says. Raises ValueError, and EvaluationError outside the years 1 to 9999."""
+    at_ns = operators.timestamp(instants.parse(text)).at_ns
+    return Timestamp(at_ns, "Z" if text[-1] in "zZ" else text[-6:])
+
+
+def _to_duration(value: Any) -> Duration:
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, int):
+        return Duration(value)
+    try:
+        return Duration(duration.parse(value))
+    except ValueError:
+        raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'") from None
+
+
+def _part(read: Callable[[datetime, int], int]) -> Function:
+    """A part of an instant, in UTC or in the zone named."""
+
+    def call(value: Timestamp, zone: str = "") -> int:
+        seconds, rest_ns = divmod(value.at_ns, _SECOND_NS)
+        try:
+            at = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(_zone(zone))
+        except OverflowError:
+            raise EvaluationError("timestamp overflow") from None
+        return read(at, rest_ns)
+
+    return call
+
+
+def _zone(name: str) -> tzinfo:
+    if not name:
+        return UTC
+    hours, colon, minutes = name.partition(":")
+    if not colon:
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise EvaluationError(f"unknown time zone {name}") from None
+    offset = _atoi(hours) * 60
+    offset += -_minutes(minutes, name) if name.startswith("-") else _minutes(minutes, name)
+    if abs(offset) >= 24 * 60:
+        raise EvaluationError(f"timezone offset out of range: {name}")
+    return timezone(timedelta(minutes=offset))
+
+
+def _atoi(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise EvaluationError(f"strconv.Atoi: parsing {quoting.quoted(text)}: invalid syntax") from None
+
+
+def _minutes(text: str, zone: str) -> int:
+    minutes = _atoi(text)
+    if 0 <= minutes <= 59:
+        return minutes
+    raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
+
+
+def _unit(unit_ns: int) -> Function:
+    """A span in whole units."""
+    return lambda span: math.trunc(span.span_ns / unit_ns) if unit_ns > 1 else span.span_ns
+
+
+_PARTS: dict[str, Callable[[datetime, int], int]] = {
+    "getFullYear": lambda at, _: at.year,
+    "getMonth": lambda at, _: at.month - 1,
+    "getDayOfYear": lambda at, _: at.timetuple().tm_yday - 1,
+    "getDayOfMonth": lambda at, _: at.day - 1,
+    "getDate": lambda at, _: at.day,
+    "getDayOfWeek": lambda at, _: at.isoweekday() % 7,
+    "getHours": lambda at, _: at.hour,
+    "getMinutes": lambda at, _: at.minute,
+    "getSeconds": lambda at, _: at.second,
+    "getMilliseconds": lambda _, rest_ns: rest_ns // 1_000_000,
+}
+
+
+def _times() -> dict[str, Function]:
+    found: dict[str, Function] = {}
+    for name, read in _PARTS.items():
+        found[f"timestamp.{name}() -> int"] = found[f"timestamp.{name}(string) -> int"] = _part(read)
+    found["duration.getHours() -> int"] = _unit(3600 * _SECOND_NS)
+    found["duration.getMinutes() -> int"] = _unit(60 * _SECOND_NS)
+    found["duration.getSeconds() -> int"] = _unit(_SECOND_NS)
+    found["duration.getMilliseconds() -> int"] = _unit(_SECOND_NS // 1000)
+    return found
+
+
+def _conversions() -> dict[str, Function]:
+    kinds = {
+        "int": ("int, uint, double, string, timestamp, duration", _to_int),
+        "uint": ("uint, int, double, string", _to_uint),
+        "double": ("double, int, uint, string", _to_double),
+        "string": ("string, bool, int, uint, double, bytes, timestamp, duration", text),
+        "bool": ("bool, string", _to_bool),
+        "bytes": ("bytes, string", lambda value: value.encode() if isinstance(value, str) else value),
+        "timestamp": ("timestamp, string, int", _to_timestamp),
+        "duration": ("duration, string, int", _to_duration),
+    }
+    return {
+        f"{name}({given}) -> {name}": call for name, (givens, call) in kinds.items() for given in givens.split(", ")
+    }
+
+
+def _sizes() -> dict[str, Function]:
+    kinds = ("string", "bytes", "list<T>", "map<K, V>")
+    return {form: len for one in kinds for form in (f"{one}.size() -> int", f"size({one}) -> int")}
+
+
+_COMPARED = (
+    ("bool", "bool"), ("int", "int"), ("int", "double"), ("int", "uint"), ("uint", "uint"), ("uint", "double"),
+    ("uint", "int"), ("double", "double"), ("double", "int"), ("double", "uint"), ("string", "string"),
+    ("bytes", "bytes"), ("timestamp", "timestamp"), ("duration", "duration"),
+)  # fmt: skip
+_ADDED = (
+    "bytes, bytes) -> bytes", "double, double) -> double", "duration, duration) -> duration",
+    "duration, timestamp) -> timestamp", "timestamp, duration) -> timestamp", "int, int) -> int",
+    "list<A>, list<A>) -> list<A>", "string, string) -> string", "uint, uint) -> uint",
+)  # fmt: skip
+_SUBTRACTED = (
+    "double, double) -> double", "duration, duration) -> duration", "int, int) -> int",
+    "timestamp, duration) -> timestamp", "timestamp, timestamp) -> duration", "uint, uint) -> uint",
+)  # fmt: skip
+_NUMERIC = tuple(f"{one}, {one}) -> {one}" for one in ("double", "int", "uint"))
+
+
+def _by_operator(*args: Any) -> Any:
+    """Operators are planned by themselves; here are only their signatures."""
+    raise EvaluationError(f"operator called with {len(args)} values")
+
+
+def _operators() -> dict[str, Function]:
+    forms = [f"{name}(A, A) -> bool" for name in ("_==_", "_!=_")]
+    forms += [f"{name}({one}, {other}) -> bool" for name in ("_<_", "_<=_", "_>_", "_>=_") for one, other in _COMPARED]
+    forms += [f"_+_({each}" for each in _ADDED] + [f"_-_({each}" for each in _SUBTRACTED]
+    forms += [f"{name}({each}" for name in ("_*_", "_/_") for each in _NUMERIC]
+    forms += [f"_%_({each}" for each in _NUMERIC[1:]]
+    forms += ["_&&_(bool, bool) -> bool", "_||_(bool, bool) -> bool", "!_(bool) -> bool", "_?_:_(bool, A, A) -> A"]
+    forms += ["-_(double) -> double", "-_(int) -> int", "@in(A, list<A>) -> bool", "@in(A, map<A, B>) -> bool"]
+    forms += ["_[_](list<A>, int) -> A", "_[_](map<A, B>, A) -> B"]
+    forms += [":cel.@mapInsert(map<A, B>, A, B) -> map<A, B>", ":cel.@mapInsert(map<A, B>, map<A, B>) -> map<A, B>"]
+    return dict.fromkeys(forms, _by_operator)
+
+
+FUNCTIONS = table(
+    _operators()
+    | _conversions()
+    | _sizes()
+    | _times()
+    | {
+        "dyn(A) -> dyn": lambda value: value,
+        "type(A) -> type<A>": lambda value: TypeValue(kind(value)),
+        "string.contains(string) -> bool": lambda value, part: part in value,
+        "string.startsWith(string) -> bool": str.startswith,
+        "string.endsWith(string) -> bool": str.endswith,
+        "string.matches(string) -> bool": regex.matches,
+        "matches(string, string) -> bool": regex.matches,
+    }
+)

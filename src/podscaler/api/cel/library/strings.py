@@ -1,0 +1,119 @@
+"""Texts: parts, places, case, splitting and joining.
+
+A table for `library`. Source: the documentation of cel-go's strings extension, version 2.
+"""
+
+import re
+
+from podscaler.api.cel.library import formatting
+from podscaler.api.cel.library.functions import table
+from podscaler.api.cel.values.budget import Budget, charged
+from podscaler.api.cel.values.faults import EvaluationError
+
+_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_TRIMMED = re.compile(f"^[{_SPACE}]+|[{_SPACE}]+\\Z")
+
+
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise EvaluationError(f"index out of range: {index}")
+    return text[index : index + 1]
+
+
+@charged
+def _index_of(budget: Budget, text: str, part: str, start: int = 0) -> int:
+    budget.spend(len(text) // 10)
+    if not part:
+        return _checked_start(text, start) if start else 0
+    return text.find(part, _checked_start(text, start)) if start < len(text) or not start else _not_inside(text, start)
+
+
+def _checked_start(text: str, start: int) -> int:
+    if not 0 <= start <= len(text):
+        raise EvaluationError(f"index out of range: {start}")
+    return start
+
+
+def _not_inside(text: str, start: int) -> int:
+    _checked_start(text, start)
+    return -1
+
+
+def _last_index_of(text: str, part: str, start: int | None = None) -> int:
+    if start is None:
+        return text.rfind(part)
+    _checked_start(text, start)
+    return start if not part else text.rfind(part, 0, start + len(part))
+
+
+@charged
+def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> str:
+    found = text.count(old) if count < 0 else min(count, text.count(old))
+    budget.spend_on_text(len(text) + found * max(0, len(new) - len(old)))
+    return text.replace(old, new, max(count, -1))
+
+
+def _split(text: str, by: str, count: int = -1) -> list[str]:
+    if not count:
+        return []
+    if count == 1:
+        return [text]
+    if by:
+        return text.split(by, count - 1 if count > 0 else -1)
+    parts = list(text)
+    return parts if count < 0 or len(parts) <= count else [*parts[: count - 1], "".join(parts[count - 1 :])]
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    if end is None:
+        return text[_checked_start(text, start) :]
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    return text[_checked_start(text, start) : _checked_start(text, end)]
+
+
+@charged
+def _join(budget: Budget, parts: list[str], by: str = "") -> str:
+    for part in parts:
+        if not isinstance(part, str):
+            raise EvaluationError(f"join: invalid input: {part}")
+    budget.spend_on_text(sum(map(len, parts)) + len(by) * len(parts))
+    return by.join(parts)
+
+
+def _quote(text: str) -> str:
+    names = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+    return '"' + "".join(names.get(each) or (f"\\{each}" if each in '\\"' else each) for each in text) + '"'
+
+
+@charged
+def _format(budget: Budget, pattern: str, args: list[object]) -> str:
+    made = formatting.formatted(pattern, args, budget)
+    budget.spend_on_text(len(made))
+    return made
+
+
+FUNCTIONS = table(
+    {
+        "string.charAt(int) -> string": _char_at,
+        "string.indexOf(string) -> int": _index_of,
+        "string.indexOf(string, int) -> int": _index_of,
+        "string.lastIndexOf(string) -> int": _last_index_of,
+        "string.lastIndexOf(string, int) -> int": _last_index_of,
+        "string.lowerAscii() -> string": lambda text: text.translate(_LOWER),
+        "string.upperAscii() -> string": lambda text: text.translate(_UPPER),
+        "string.replace(string, string) -> string": _replace,
+        "string.replace(string, string, int) -> string": _replace,
+        "string.split(string) -> list<string>": _split,
+        "string.split(string, int) -> list<string>": _split,
+        "string.substring(int) -> string": _substring,
+        "string.substring(int, int) -> string": _substring,
+        "string.trim() -> string": lambda text: _TRIMMED.sub("", text),
+        "string.format(list<dyn>) -> string": _format,
+        ":strings.quote(string) -> string": _quote,
+        "list<string>.join() -> string": _join,
+        "list<string>.join(string) -> string": _join,
+    }
+)

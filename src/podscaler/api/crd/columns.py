@@ -1,0 +1,93 @@
+"""How custom objects look as a Table: the columns of additionalPrinterColumns, or the age alone.
+
+Called by `records`. Source: the API documentation of additionalPrinterColumns.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from podscaler.api.crd import json_path
+from podscaler.api.crd.json_path import PathError
+from podscaler.api.machinery import instants, printing, timestamps
+from podscaler.api.resource.resources import Column, Object, Printer
+from podscaler.api.text import json_text
+
+NAME = Column("Name", format="name", description="Name of the object.")
+AGE = Column("Age", "date", description="Time since the object was created.")
+_AGE_PATH = ".metadata.creationTimestamp"
+_DEFAULT = ({"name": "Age", "type": "date", "jsonPath": _AGE_PATH},)
+
+Cell = Callable[[Object, int], Any]
+
+
+def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]) -> Printer:
+    """The Table form of a version.
+
+    Args:
+        definitions: its additionalPrinterColumns; none mean the age.
+        as_served: a stored object (which it may change) in that version.
+    """
+    wanted = definitions or _DEFAULT
+    cells = [_cell(one["jsonPath"], one["type"]) for one in wanted]
+
+    def row(obj: Object, now_ns: int) -> list[Any]:
+        shown = as_served(obj)
+        return [shown["metadata"].get("name", ""), *(cell(shown, now_ns) for cell in cells)]
+
+    return Printer((NAME, *(_column(one) for one in wanted)), row)
+
+
+def _column(definition: Object) -> Column:
+    path = definition["jsonPath"]
+    described = definition.get("description") or (AGE.description if path == _AGE_PATH else "")
+    return Column(
+        definition["name"],
+        definition["type"],
+        definition.get("format", ""),
+        described or f"Custom resource definition column (in JSONPath format): {path}",
+        definition.get("priority", 0),
+    )
+
+
+def _cell(path: str, kind: str) -> Cell:
+    def cell(obj: Object, now_ns: int) -> Any:
+        try:
+            values = json_path.found(obj, path)
+        except PathError:
+            return None
+        return _shown(values[0], kind, now_ns) if values and values[0] is not None else None
+
+    return cell
+
+
+def _shown(value: Any, kind: str, now_ns: int) -> Any:
+    match kind:
+        case "string":
+            return _text(value)
+        case "integer":
+            return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        case "number":
+            return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "date":
+            return _age(value, now_ns)
+    return None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json_text.encode(json.loads(json.dumps(value, sort_keys=True))).decode()
+
+
+def _age(value: Any, now_ns: int) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if not value:
+        return printing.UNKNOWN
+    try:
+        return printing.elapsed((now_ns - instants.parse(timestamps.seconds(value))) // 1_000_000_000)
+    except ValueError:
+        return "<invalid>"

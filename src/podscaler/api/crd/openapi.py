@@ -1,0 +1,64 @@
+"""The OpenAPI v3 schemas of a custom resource: its own schema, with what every object has.
+
+Called by `records`; `podscaler.api.openapi.openapi` puts them into the documents.
+
+Source: the documents of the API server for custom resources. Differs: descriptions of what every object has are our
+own words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from podscaler.api.crd.structural import Schema
+from podscaler.api.schema import openapi_schemas
+
+Json = dict[str, Any]
+
+_API_VERSION = "The versioned schema of this representation of an object."
+_KIND = "The REST resource that this object represents."
+
+
+def message(group: str, version: str, kind: str) -> str:
+    """What stands for the schema's message where a kind has none."""
+    return f"{openapi_schemas.CUSTOM}{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
+
+
+def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind: str) -> dict[str, Json]:
+    """The schemas of an object and of a list, by their names in `components.schemas`.
+
+    Args:
+        schema: the version's openAPIV3Schema.
+        gvk: group, version and kind.
+        plural: of the resource.
+        list_kind: of its lists.
+    """
+    own = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
+    properties = {**(schema.get("properties") or {}), **_common("meta/v1.ObjectMeta", "Standard object metadata.")}
+    return {
+        own: schema | {"properties": dict(sorted(properties.items())), "x-kubernetes-group-version-kind": [dict(gvk)]},
+        f"{own}List": _list(own, dict(gvk), plural=plural, list_kind=list_kind),
+    }
+
+
+def _common(metadata: str, described: str) -> Json:
+    return {
+        "apiVersion": {"description": _API_VERSION, "type": "string"},
+        "kind": {"description": _KIND, "type": "string"},
+        "metadata": {"description": described, "allOf": [openapi_schemas.reference(metadata)]},
+    }
+
+
+def _list(own: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
+    items = {
+        "description": f"List of {plural}.",
+        "type": "array",
+        "items": {"$ref": f"#/components/schemas/{own}"},
+    }
+    properties = {"items": items, **_common("meta/v1.ListMeta", "Standard list metadata.")}
+    return {
+        "description": f"{list_kind} is a list of {gvk['kind']}",
+        "type": "object",
+        "required": ["items"],
+        "properties": dict(sorted(properties.items())),
+        "x-kubernetes-group-version-kind": [{**gvk, "kind": list_kind}],
+    }

@@ -1,0 +1,49 @@
+"""Unknown fields of custom objects: found, and taken off.
+
+Called by `decoding` for what clients send, and by `records` for what is stored under another version.
+
+Rules: a member that neither `properties` nor `additionalProperties` knows goes, except below
+x-kubernetes-preserve-unknown-fields; apiVersion, kind and metadata stay in the root and in embedded resources.
+
+Source: the API documentation of field pruning.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from podscaler.api.crd.structural import META_FIELDS, Structural
+from podscaler.api.resource.resources import Object
+
+NOTHING = Structural()
+
+
+def prune(obj: Object, schema: Structural) -> list[str]:
+    """Take off what `schema` does not know, in place; returns the paths of it (`spec.ports[0].x`), sorted."""
+    found: list[str] = []
+    _prune(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", found)
+    return sorted(found)
+
+
+def _prune(value: Any, schema: Structural | None, path: str, found: list[str]) -> None:
+    if isinstance(value, dict):
+        _prune_members(value, schema or NOTHING, path, found)
+    elif isinstance(value, list):
+        items = schema.items if schema else None
+        if schema is not None and schema.preserves_unknown and items is None:
+            return
+        for index, item in enumerate(value):
+            _prune(item, items, f"{path}[{index}]", found)
+
+
+def _prune_members(value: Object, schema: Structural, path: str, found: list[str]) -> None:
+    for name in list(value):
+        if schema.is_embedded and name in META_FIELDS:
+            continue
+        below = f"{path}.{name}" if path else name
+        if name in schema.properties:
+            _prune(value[name], schema.properties[name], below, found)
+        elif schema.allows_additional:
+            _prune(value[name], schema.additional, below, found)
+        elif not schema.preserves_unknown:
+            found.append(below)
+            del value[name]

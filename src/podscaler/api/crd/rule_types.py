@@ -1,0 +1,110 @@
+"""What rules see of a schema: the type of each node, with member names that an expression can write.
+
+Called by `rules` and by the validation of CustomResourceDefinitions.
+
+Rules: a node whose values have no type (unknown fields that are kept) is not seen at all; the root and embedded
+resources have apiVersion, kind and the names of their metadata; int-or-string is dyn.
+
+Source: the API documentation of x-kubernetes-validations: types, and how names are escaped.
+"""
+
+import re
+from dataclasses import replace
+
+from podscaler.api.cel.values import types
+from podscaler.api.cel.values.types import Type
+from podscaler.api.crd.structural import INT_OR_STRING, Structural
+
+_RESERVED = frozenset(
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    }
+)
+_ESCAPED = re.compile(r"__|[-./]")
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
+_FORMATS = {
+    "byte": types.BYTES,
+    "duration": types.DURATION,
+    "date": types.TIMESTAMP,
+    "date-time": types.TIMESTAMP,
+}
+_PLAIN = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": types.INT}
+_TEXT = Structural(types=("string",))
+_NAMES = Structural(types=("object",), properties={"name": _TEXT, "generateName": _TEXT})
+
+
+def escaped(name: str) -> str:
+    """The name as an expression writes it, empty where it cannot."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return _ESCAPED.sub(lambda match: _ESCAPES[match.group()], name) if _NAME.fullmatch(name) else ""
+
+
+def with_names(schema: Structural) -> Structural:
+    """The schema of a whole object as rules see it: with apiVersion, kind, and of the metadata the names alone."""
+    names = schema.properties.get("metadata")
+    is_named = names is not None and {"name", "generateName"} <= names.properties.keys()
+    metadata = names if names is not None and is_named else _NAMES
+    properties = {**schema.properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": metadata}
+    return replace(schema, properties=properties)
+
+
+def declared(schema: Structural, name: str, *, is_root: bool = False) -> Type | None:
+    """The type of a node's values, None where rules do not see them.
+
+    Args:
+        schema: the node.
+        name: of its type, if it is an object; objects below add their path to it.
+        is_root: whether it is a whole object (or an embedded one).
+    """
+    if schema.types == INT_OR_STRING:
+        return types.DYN
+    kind = schema.types[0] if schema.types else ""
+    if kind == "array":
+        return _list(schema, name)
+    if kind == "object":
+        return _object(with_names(schema) if is_root else schema, name)
+    if kind == "string":
+        return _FORMATS.get(schema.format, types.STRING)
+    return _PLAIN.get(kind)
+
+
+def _list(schema: Structural, name: str) -> Type | None:
+    if schema.items is None:
+        return None
+    element = declared(schema.items, f"{name}.@idx", is_root=schema.items.is_embedded)
+    return None if element is None else types.list_of(element)
+
+
+def _object(schema: Structural, name: str) -> Type | None:
+    if schema.additional is not None:
+        value = declared(schema.additional, f"{name}.@elem", is_root=schema.additional.is_embedded)
+        return None if value is None else types.map_of(types.STRING, value)
+    fields = {}
+    for member, below in schema.properties.items():
+        seen = escaped(member)
+        found = declared(below, f"{name}.{seen}", is_root=below.is_embedded) if seen else None
+        if found is not None:
+            fields[seen] = found
+    return types.object_of(name, fields)

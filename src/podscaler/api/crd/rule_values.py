@@ -1,0 +1,108 @@
+"""Objects as rules see them: times and bytes as such, member names escaped, nulls absent.
+
+Called by `rules` for each value that a rule judges. What the schema does not know takes part in equality alone.
+
+Source: the API documentation of x-kubernetes-validations.
+"""
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from podscaler.api.cel.library import standard
+from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.values import Duration, MapList, Opaque, SetList, Timestamp
+from podscaler.api.crd import rule_types
+from podscaler.api.crd.structural import INT_OR_STRING, Structural
+from podscaler.api.machinery import duration, instants
+
+
+def seen(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
+    """The value of a node for expressions. Raises EvaluationError where it does not fit its schema.
+
+    Args:
+        value: JSON-ready data, defaulted.
+        schema: of the node.
+        is_root: whether it is a whole object (or an embedded one).
+    """
+    if value is None or schema.types == INT_OR_STRING:
+        return value
+    kind = schema.types[0] if schema.types else ""
+    read = _READERS.get(kind)
+    if read is None:
+        return _unknown(value)
+    if is_root and kind == "object":
+        schema = rule_types.with_names(schema)
+    return read(value, schema)
+
+
+def _unknown(value: Any) -> Opaque:
+    return Opaque("unknown", msgspec.json.encode(value, order="sorted"))
+
+
+def _object(value: Any, schema: Structural) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise EvaluationError("invalid data, expected a map for the provided schema with type=object")
+    if schema.additional is not None:
+        below = schema.additional
+        return {name: seen(member, below, is_root=below.is_embedded) for name, member in value.items()}
+    found = {}
+    for name, member in value.items():
+        if member is None:
+            continue
+        known = schema.properties.get(name)
+        written = rule_types.escaped(name)
+        if known is None or not written:
+            found[f"?{name}"] = _unknown(member)
+        else:
+            found[written] = seen(member, known, is_root=known.is_embedded)
+    return found
+
+
+def _list(value: Any, schema: Structural) -> list[Any]:
+    if not isinstance(value, list) or schema.items is None:
+        raise EvaluationError("invalid data, expected an array for the provided schema with type=array")
+    below = schema.items
+    items = [seen(item, below, is_root=below.is_embedded) for item in value]
+    if schema.list_type == "map":
+        return MapList(items, tuple(rule_types.escaped(key) or key for key in schema.list_map_keys))
+    return SetList(items) if schema.list_type == "set" else items
+
+
+def _text(value: Any, schema: Structural) -> Any:
+    if not isinstance(value, str):
+        raise EvaluationError("invalid data, expected string")
+    try:
+        if schema.format == "duration":
+            return Duration(duration.parse(value))
+        if schema.format == "date":
+            return Timestamp(instants.parse(f"{value}T00:00:00Z"))
+        if schema.format == "date-time":
+            return standard.instant(value)
+        return base64.b64decode(value, validate=True) if schema.format == "byte" else value
+    except (ValueError, binascii.Error) as error:
+        raise EvaluationError(f"Invalid {schema.format} formatted string {value}: {error}") from None
+
+
+def _float(value: Any, schema: Structural) -> float:
+    del schema
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise EvaluationError("invalid data, expected float")
+    return float(value)
+
+
+def _as_is(value: Any, schema: Structural) -> Any:
+    del schema
+    return value
+
+
+_READERS = {
+    "object": _object,
+    "array": _list,
+    "string": _text,
+    "number": _float,
+    "integer": _as_is,
+    "boolean": _as_is,
+}

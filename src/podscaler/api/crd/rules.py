@@ -1,0 +1,362 @@
+"""Rules of a schema (x-kubernetes-validations) against objects.
+
+`RuleSet` is made for each version of a definition that has rules, by `records`; defaults are judged by it, too.
+
+Rules: every rule sees the value of its own node as `self`; a rule that names `oldSelf` runs only where there is an old
+value (or where it says `optionalOldSelf`); what breaks a rule in a node that is as it was is warned of, not refused.
+Elements of `map` lists are recognised by their keys, members by their names, elements of other lists by nothing.
+
+Invariants: one budget for all rules of one object; when it is used up the object is refused, and nothing further runs.
+
+Source: the API documentation of x-kubernetes-validations; KEP-2876, KEP-4008; upstream's messages.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.api.cel.compile import programs
+from podscaler.api.cel.compile.programs import Program
+from podscaler.api.cel.values import types
+from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.issues import CompileError
+from podscaler.api.cel.values.types import Type
+from podscaler.api.cel.values.values import NONE, Optional
+from podscaler.api.crd import list_types, rule_paths, rule_types, rule_values
+from podscaler.api.crd.structural import ABSENT, Structural
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource.resources import Object
+from podscaler.api.text import json_text, quoting
+
+ROOT_TYPE = "selfType0"
+ROOT_PATH = "<nil>"
+MESSAGE_MAX_BYTES = 5 * 1024
+
+_REASONS = {
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueRequired": "Required value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueInvalid": "Invalid value",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValidationRule:
+    """One rule, ready to run; `fault` says why it is not.
+
+    Attributes:
+        text: the rule's own message, or its expression: what errors call it.
+        program: the rule; None if it cannot be compiled.
+        message: makes the message of a broken rule; None without messageExpression.
+        source: as the definition has it.
+        path: where faults are told, below the node; empty for the node.
+    """
+
+    text: str
+    program: Program | None
+    message: Program | None
+    source: Object
+    path: str = ""
+    fault: str = ""
+
+    @property
+    def needs_old(self) -> bool:
+        """Whether it is about the change from the old value."""
+        return self.program is not None and "oldSelf" in self.program.uses
+
+    @property
+    def takes_no_old(self) -> bool:
+        """Whether `oldSelf` may be absent."""
+        return bool(self.source.get("optionalOldSelf"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node:
+    """A node with rules in it or below."""
+
+    schema: Structural
+    rules: tuple[ValidationRule, ...]
+    is_root: bool
+    members: dict[str, "_Node"]
+    additional: "_Node | None"
+    items: "_Node | None"
+
+
+@dataclass(slots=True, eq=False)
+class Pair:
+    """A value with the old one that it is recognised as.
+
+    `same` remembers whether they are equal, which is asked only where a rule is broken.
+    """
+
+    new: Any
+    old: Any
+    schema: Structural
+    same: bool | None = None
+
+    def is_same(self) -> bool:
+        """Whether nothing changed."""
+        if self.same is None:
+            self.same = _is_same(self.new, self.old, self.schema)
+        return self.same
+
+
+@dataclass(slots=True, eq=False)
+class Judgement:
+    """What the rules say of one object: `errors` refuse it, `warnings` are of what was there before."""
+
+    budget: Budget
+    errors: list[FieldError] = field(default_factory=list)
+    warnings: list[FieldError] = field(default_factory=list)
+
+
+class RuleSet:
+    """The rules of a whole schema. They are compiled when they are first wanted."""
+
+    def __init__(self, schema: Structural, *, is_root: bool = True) -> None:
+        self._schema = schema
+        self._is_root = is_root
+        self._node: _Node | None = None
+        self._is_built = False
+
+    def judged(self, new: Any, old: Any = ABSENT, *, path: str = "", ratchets: bool = True) -> Judgement:
+        """What the rules say.
+
+        Args:
+            new: the value to judge.
+            old: the stored one, ABSENT for a new object.
+            path: of the value, empty for a whole object.
+            ratchets: whether what did not change may go on breaking rules.
+        """
+        if not self._is_built:
+            self._node = _built(self._schema, ROOT_TYPE, is_root=self._is_root)
+            self._is_built = True
+        found = Judgement(Budget())
+        pair = Pair(new, old, self._schema) if old is not ABSENT and ratchets else None
+        if self._node is not None:
+            with suppress(_Stop):
+                _judge(self._node, path, (new, None if old is ABSENT else old), (pair, None), found)
+        return found
+
+
+class _Stop(Exception):
+    """Nothing further is judged."""
+
+
+def variables(own: Type, *, old_is_optional: bool) -> dict[str, Type]:
+    """The variables of a rule's expressions."""
+    return {"self": own, "oldSelf": types.optional_of(own) if old_is_optional else own}
+
+
+def _built(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
+    own = rule_types.declared(schema, name, is_root=is_root)
+    if own is None:
+        return None
+    ready = tuple(_ready(rule, own, schema) for rule in schema.source.get("x-kubernetes-validations") or ())
+    members = {
+        key: node
+        for key, member in schema.properties.items()
+        if (node := _member(member, f"{name}.{rule_types.escaped(key)}"))
+    }
+    items = _member(schema.items, f"{name}.@idx")
+    additional = _member(schema.additional, f"{name}.@elem")
+    if not (ready or members or items or additional):
+        return None
+    return _Node(schema, ready, is_root, members, additional, items)
+
+
+def _member(schema: Structural | None, name: str) -> _Node | None:
+    return _built(schema, name, is_root=schema.is_embedded) if schema is not None else None
+
+
+def _ready(rule: Object, own: Type, schema: Structural) -> ValidationRule:
+    text = (rule.get("message") or rule.get("rule", "")).strip()
+    names = variables(own, old_is_optional=bool(rule.get("optionalOldSelf")))
+    try:
+        program = programs.compiled(rule.get("rule", ""), names)
+    except CompileError as error:
+        return ValidationRule(text, None, None, rule, fault=f"compilation failed: {error}")
+    path = rule_paths.normalized(rule.get("fieldPath", ""), schema.source) or ""
+    return ValidationRule(text, program, _message_program(rule, names), rule, path)
+
+
+def _message_program(rule: Object, names: dict[str, Type]) -> Program | None:
+    try:
+        return programs.compiled(rule["messageExpression"], names) if rule.get("messageExpression") else None
+    except CompileError:
+        return None
+
+
+Values = tuple[Any, Any]
+"""A value and the old one, None where there is none."""
+
+Pairs = tuple[Pair | None, Pair | None]
+"""The node's own pair, and that of the nearest node above that has one."""
+
+
+def _judge(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement) -> None:
+    new, old = values
+    if new is None:
+        return
+    if node.rules:
+        _run(node, path, values, pairs, found)
+    if isinstance(new, list) and node.items is not None:
+        for index, (item, before) in enumerate(_elements(new, old, node.schema)):
+            below = _pairs_below(pairs, item, before, node.items.schema)
+            _judge(node.items, f"{path}[{index}]", (item, before), below, found)
+    elif isinstance(new, dict):
+        for name, child, child_path in _children(node, new, path):
+            before = old.get(name) if isinstance(old, dict) else None
+            below = _member_pairs(pairs, name, (new[name], before), child.schema)
+            _judge(child, child_path, (new[name], before), below, found)
+
+
+def _elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
+    known = {}
+    if schema.list_type == "map" and isinstance(old, list):
+        known = {_identity(item, schema): item for item in reversed(old)}
+    for item in new:
+        yield item, known.get(_identity(item, schema)) if known else None
+
+
+def _identity(item: Any, schema: Structural) -> str:
+    return repr(sorted(list_types.key_of(item, schema).items())) if isinstance(item, dict) else ""
+
+
+def _children(node: _Node, new: Object, path: str) -> Iterator[tuple[str, _Node, str]]:
+    for name in new:
+        if node.additional is not None:
+            yield name, node.additional, f"{path or ''}[{name}]"
+        elif name in node.members:
+            yield name, node.members[name], f"{path}.{name}" if path else name
+
+
+def _pairs_below(pairs: Pairs, new: Any, old: Any, schema: Structural) -> Pairs:
+    if pairs[0] is None:
+        return pairs
+    return (Pair(new, old, schema) if old is not None else None, pairs[0])
+
+
+def _member_pairs(pairs: Pairs, name: str, values: Values, schema: Structural) -> Pairs:
+    if pairs[0] is not None and pairs[1] is None and name in ("apiVersion", "kind"):
+        return (None, None)
+    return _pairs_below(pairs, *values, schema)
+
+
+def _run(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement) -> None:
+    """Run the rules of one node."""
+    kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
+    try:
+        own = rule_values.seen(values[0], node.schema, is_root=node.is_root)
+        before = values[1] if any(rule.needs_old for rule in node.rules) else None
+        old = rule_values.seen(before, node.schema, is_root=node.is_root)
+    except EvaluationError as error:
+        found.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
+        return
+    for rule in node.rules:
+        if rule.program is None:
+            found.errors.append(_invalid(path, kind, f"rule compile error: {rule.fault}"))
+        elif values[1] is not None or rule.takes_no_old or not rule.needs_old:
+            names = {"self": own, "oldSelf": _old(rule, old, has_old=values[1] is not None)}
+            broken = _run_rule(rule, names, (path, kind, values[0]), found)
+            if broken is not None:
+                _note(rule, broken, pairs, found)
+
+
+def _old(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
+    if not rule.takes_no_old:
+        return old
+    return Optional(old) if has_old else NONE
+
+
+def _run_rule(
+    rule: ValidationRule, names: dict[str, Any], place: tuple[str, str, Any], found: Judgement
+) -> FieldError | None:
+    """The fault of a rule that is broken. Rules that cannot be evaluated are noted at once."""
+    path, kind, _ = place
+    if rule.program is None:
+        return None
+    try:
+        if rule.program.run(names, found.budget) is True:
+            return None
+        text = _message(rule, names, found.budget)
+    except BudgetError as error:
+        text = (
+            f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
+        )
+        found.errors.append(_invalid(path, kind, text))
+        raise _Stop from None
+    except EvaluationError as error:
+        found.errors.append(_invalid(path, kind, _failure(error, rule)))
+        return None
+    return _broken(rule, place, text)
+
+
+def _failure(error: EvaluationError, rule: ValidationRule) -> str:
+    if str(error).startswith("no such overload"):
+        return (
+            f"'{error}': call arguments did not match a supported operator, function or macro signature "
+            f"for rule: {rule.text}"
+        )
+    return f"{error} evaluating rule: {rule.text}"
+
+
+def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str:
+    """What a broken rule is called; its own expression is asked first, and may have nothing to say."""
+    fallback = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.text}"
+    if rule.message is None:
+        return fallback
+    try:
+        made = rule.message.run(names, budget)
+    except EvaluationError:
+        return fallback
+    text = made.strip() if isinstance(made, str) else ""
+    return text if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX_BYTES else fallback
+
+
+def _broken(rule: ValidationRule, place: tuple[str, str, Any], text: str) -> FieldError:
+    path, kind, value = place
+    where = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
+    reason = rule.source.get("reason") or "FieldValueInvalid"
+    head = _REASONS[reason]
+    if kind not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
+        head += f": {_shown(value)}"
+    return FieldError(reason, where, head if reason == "FieldValueDuplicate" else f"{head}: {text}")
+
+
+def _shown(value: Any) -> str:
+    return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
+
+
+def _invalid(path: str, kind: str, text: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {text}')
+
+
+def _note(rule: ValidationRule, broken: FieldError, pairs: Pairs, found: Judgement) -> None:
+    pair = pairs[0] if pairs[0] is not None else pairs[1]
+    if not rule.needs_old and pair is not None and pair.is_same():
+        found.warnings.append(broken)
+    else:
+        found.errors.append(broken)
+
+
+def _is_same(new: Any, old: Any, schema: Structural | None) -> bool:
+    """Whether a value is as it was; the order of `map` lists does not matter."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        if new.keys() != old.keys():
+            return False
+        return all(_is_same(new[name], old[name], _schema_of(schema, name)) for name in new)
+    if isinstance(new, list) and isinstance(old, list):
+        if len(new) != len(old):
+            return False
+        if schema is None or schema.list_type != "map":
+            return new == old
+        pairs = _elements(new, old, schema)
+        return all(before is not None and _is_same(item, before, schema.items) for item, before in pairs)
+    return type(new) is type(old) and bool(new == old)
+
+
+def _schema_of(schema: Structural | None, name: str) -> Structural | None:
+    return schema.properties.get(name, schema.additional) if schema is not None else None

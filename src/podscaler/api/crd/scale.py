@@ -1,0 +1,113 @@
+"""The scale subresource of a custom resource: where its replicas and its selector stand, and what may stand there.
+
+Called by `records`. Source: docs/spec/api.md 5 (Scale subresource); the API documentation of
+CustomResourceSubresourceScale; tests/conformance/golden/scale.jsonl.
+"""
+
+from typing import Any
+
+from podscaler.api.crd import value_rules
+from podscaler.api.machinery import field, numbers
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource.resources import Object, ScaleMapping
+from podscaler.api.text import json_text
+from podscaler.base.errors import StatusError
+
+_GO_TYPES = {"boolean": "bool", "integer": "int64", "number": "float64", "string": "string"}
+_GO_CONTAINERS = {"array": "[]interface {}", "object": "map[string]interface {}", "null": "<nil>"}
+
+
+class _AccessError(ValueError):
+    """What stands at the path is of another type; upstream's sentence."""
+
+
+def mapping(scale: Object) -> ScaleMapping:
+    """How objects map to autoscaling/v1 Scale, by a version's `subresources.scale`."""
+    spec_path, status_path = scale["specReplicasPath"], scale["statusReplicasPath"]
+    selector_path = scale.get("labelSelectorPath") or ""
+
+    def replicas(obj: Object) -> int | None:
+        found = _read(obj, spec_path, "int64")
+        return None if found is None else numbers.wrap32(found)
+
+    def status_replicas(obj: Object) -> int:
+        return numbers.wrap32(_read(obj, status_path, "int64") or 0)
+
+    def selector(obj: Object) -> str:
+        return (_read(obj, selector_path, "string") or "") if selector_path else ""
+
+    def set_replicas(obj: Object, count: int) -> None:
+        *way, last = _names(spec_path)
+        for name in way:
+            obj = obj.setdefault(name, {})
+        obj[last] = count
+
+    return ScaleMapping(replicas, status_replicas, selector, set_replicas, custom_path=spec_path)
+
+
+def spec_faults(obj: Object, scale: Object) -> list[FieldError]:
+    """What is wrong with the wanted replicas."""
+    return _replica_faults(obj, scale["specReplicasPath"])
+
+
+def status_faults(obj: Object, scale: Object) -> list[FieldError]:
+    """What is wrong with the observed replicas and the selector."""
+    found = _replica_faults(obj, scale["statusReplicasPath"])
+    path = scale.get("labelSelectorPath") or ""
+    if path:
+        try:
+            _found(obj, path, "string")
+        except _AccessError as error:
+            found.append(field.invalid(path, "", str(error)))
+    return found
+
+
+def _replica_faults(obj: Object, path: str) -> list[FieldError]:
+    try:
+        count = _found(obj, path, "int64") or 0
+    except _AccessError as error:
+        return [field.invalid(path, 0, str(error))]
+    if count < 0:
+        return [field.invalid(path, count, "should be a non-negative integer")]
+    if count > numbers.INT32_MAX:
+        return [field.invalid(path, count, f"should be less than or equal to {numbers.INT32_MAX}")]
+    return []
+
+
+def _names(path: str) -> list[str]:
+    return path.removeprefix(".").split(".")
+
+
+def _read(obj: Object, path: str, wanted: str) -> Any:
+    """The value, None where there is none. Raises StatusError 500 where it is of another type."""
+    try:
+        return _found(obj, path, wanted)
+    except _AccessError as error:
+        raise StatusError(str(error), code=500) from None
+
+
+def _found(obj: Any, path: str, wanted: str) -> Any:
+    names = _names(path)
+    value = obj
+    for index, name in enumerate(names):
+        if not isinstance(value, dict):
+            raise _AccessError(_sentence(names[: index + 1], value, "map[string]interface{}"))
+        if name not in value:
+            return None
+        value = value[name]
+        if value is None and index < len(names) - 1:
+            return None
+    if _go_type(value) != wanted:
+        raise _AccessError(_sentence(names, value, wanted))
+    return value
+
+
+def _sentence(names: list[str], value: Any, wanted: str) -> str:
+    way = "." + ".".join(names)
+    shown = value if isinstance(value, str) else json_text.encode(value).decode()
+    return f"{way} accessor error: {shown} is of the type {_go_type(value)}, expected {wanted}"
+
+
+def _go_type(value: Any) -> str:
+    kind = value_rules.type_of(value)[0]
+    return _GO_TYPES.get(kind) or _GO_CONTAINERS[kind]

@@ -1,0 +1,159 @@
+"""A custom object against its schema: every fault, in upstream's words.
+
+Called by `records` for every write. On an update, what is as it was is not judged again (a schema that became stricter
+does not lock objects in): elements of `map` lists are recognised by their keys, those of other lists by nothing.
+
+Source: kube-openapi's validator and its ratcheting (KEP-4008); tests/conformance/golden/scale.jsonl.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from podscaler.api.crd import findings, list_types, value_rules
+from podscaler.api.crd.findings import SchemaFindings
+from podscaler.api.crd.structural import ABSENT, Structural
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource.resources import Object
+
+
+def faults(new: Object, old: Object | None, schema: Structural) -> list[FieldError]:
+    """What is wrong with an object; `old` is the stored one, None for a new object."""
+    return _node(new, ABSENT if old is None else old, schema, "").errors
+
+
+def value_faults(value: Any, schema: Structural, path: str) -> list[FieldError]:
+    """What is wrong with a part of an object: a default, at the path given."""
+    return _node(value, ABSENT, schema, path).errors
+
+
+def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    if old is not ABSENT and value == old:
+        return SchemaFindings(checks=1)
+    found = SchemaFindings()
+    found.merge(value_rules.of_type(value, schema, path))
+    if value is None:
+        _note(found, value_rules.of_enum(value, schema.limits, path))
+        return found
+    found.merge(_alternatives(value, old, schema, path))
+    found.merge(_own(value, old, schema, path))
+    return found
+
+
+def _note(found: SchemaFindings, errors: list[FieldError]) -> None:
+    found.errors += errors
+    found.checks += 1
+
+
+def _own(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What the node says of the value itself and of what is in it."""
+    found = SchemaFindings()
+    if isinstance(value, str):
+        _note(found, value_rules.of_text(value, schema.limits, path))
+        _note(found, value_rules.of_format(value, schema.format, path))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        _note(found, value_rules.of_number(value, schema, path))
+    elif isinstance(value, list):
+        found.merge(_elements(value, old, schema, path))
+    _note(found, value_rules.of_enum(value, schema.limits, path))
+    if isinstance(value, dict):
+        found.merge(_members(value, old, schema, path))
+    return found
+
+
+def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
+    found = SchemaFindings()
+    if schema.items is not None:
+        known = _by_key(old, schema)
+        for index, item in enumerate(value):
+            before = known.get(_identity(item, schema), ABSENT) if known else ABSENT
+            found.merge(_node(item, before, schema.items, f"{path}[{index}]"))
+    _note(found, value_rules.of_length(value, schema.limits, path))
+    return found
+
+
+def _by_key(old: Any, schema: Structural) -> dict[str, Any]:
+    if schema.list_type != "map" or not isinstance(old, list):
+        return {}
+    return {_identity(item, schema): item for item in old}
+
+
+def _identity(item: Any, schema: Structural) -> str:
+    return repr(sorted(list_types.key_of(item, schema).items()))
+
+
+def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    counted = value_rules.of_members(value, schema.limits, path)
+    found = SchemaFindings(counted, 1)
+    if counted:
+        return found
+    for name, member in _known_members(value, schema):
+        before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
+        found.merge(_node(value[name], before, member, f"{path}.{name}" if path else name))
+    found.errors += [findings.required(path, name) for name in schema.limits.required if name not in value]
+    return found
+
+
+def _known_members(value: Object, schema: Structural) -> Iterator[tuple[str, Structural]]:
+    for name in value:
+        member = schema.properties.get(name, schema.additional)
+        if member is not None:
+            yield name, member
+
+
+def _alternatives(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What allOf, anyOf, oneOf and not say."""
+    found = SchemaFindings()
+    for judge in (_any_of, _one_of, _all_of, _none_of):
+        found.merge(judge(value, old, schema, path))
+    return found
+
+
+def _closest(results: list[SchemaFindings]) -> SchemaFindings:
+    """The first of those with the most checks."""
+    return max(results, key=lambda one: one.checks)
+
+
+def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    if not schema.any_of:
+        return SchemaFindings()
+    results = []
+    for one in schema.any_of:
+        results.append(_node(value, old, one, path))
+        if results[-1].is_valid:
+            return results[-1]
+    found = SchemaFindings([findings.without_path(f'"{path}" must validate at least one schema (anyOf)')])
+    found.merge(_closest(results))
+    return found
+
+
+def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    if not schema.one_of:
+        return SchemaFindings()
+    results = [_node(value, old, one, path) for one in schema.one_of]
+    valid = [result for result in results if result.is_valid]
+    if len(valid) == 1:
+        return valid[0]
+    more = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
+    text = f'"{path}" must validate one and only one schema (oneOf). {more}'
+    found = SchemaFindings([findings.without_path(text)])
+    if not valid:
+        found.merge(_closest(results))
+    return found
+
+
+def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    found = SchemaFindings()
+    results = [_node(value, old, one, path) for one in schema.all_of]
+    for result in results:
+        found.merge(result)
+    valid = sum(result.is_valid for result in results)
+    if valid != len(results):
+        more = "" if valid else ". None validated"
+        found.errors.append(findings.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
+    return found
+
+
+def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
+        return SchemaFindings()
+    return SchemaFindings([findings.without_path(f'"{path}" must not validate the schema (not)')])

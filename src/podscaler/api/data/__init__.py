@@ -1,1 +1,0 @@
-"""Facts about the Kubernetes API as files, read through `podscaler.api.schema` and `descriptions` only."""

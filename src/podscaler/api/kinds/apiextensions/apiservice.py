@@ -1,0 +1,161 @@
+"""The record of APIService (apiregistration.k8s.io/v1): who serves which group and version.
+
+The API server keeps one for each group and version of its own
+(`podscaler.controlplane.controllers.cluster.apiservices`); requests for those that name a Service are handed on
+(`podscaler.controlplane.aggregator`).
+
+Source: upstream's kube-aggregator: defaults, validation, the Table.
+"""
+
+import base64
+from typing import Any
+
+from podscaler.api.machinery import names, printing
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource import status_subresource
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+
+GROUP_PRIORITY_MAX = 20_000
+VERSION_PRIORITY_MAX = 1000
+SERVICE_PORT = 443
+PORT_MAX = 65_535
+_STATUSES = ("False", "True", "Unknown")
+
+
+def fill(service: Object) -> None:
+    """API defaults, in place."""
+    reference = (service.get("spec") or {}).get("service")
+    if reference is not None:
+        reference.setdefault("port", SERVICE_PORT)
+
+
+def prepare(new: Object) -> None:
+    """A new one has no status but that of what is served by this server itself, which is there at once."""
+    new.pop("status", None)
+    if (new.get("spec") or {}).get("service") is None:
+        new["status"] = {"conditions": [_available(new)]}
+
+
+def _available(service: Object) -> Object:
+    return {
+        "type": "Available",
+        "status": "True",
+        "lastTransitionTime": service["metadata"].get("creationTimestamp"),
+        "reason": "Local",
+        "message": "Local APIServices are always available",
+    }
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with an APIService to be stored."""
+    del old
+    spec = new.get("spec") or {}
+    group, version = spec.get("group", ""), spec.get("version", "")
+    name, wanted = new["metadata"].get("name", ""), f"{version}.{group}"
+    found = []
+    if name != wanted and not names.path_segment_faults(name):
+        found.append(invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{wanted}"'))
+    if not group and version != "v1":
+        found.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
+    if group:
+        found += [invalid("spec.group", group, text) for text in names.dns_subdomain_faults(group)]
+    found += [invalid("spec.version", version, text) for text in names.dns_1035_label_faults(version)]
+    return [*found, *_priority_faults(spec), *_service_faults(spec)]
+
+
+def _priority_faults(spec: Object) -> list[FieldError]:
+    found = []
+    for name, limit in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
+        given = spec.get(name, 0)
+        if not 0 < given <= limit:
+            found.append(invalid(f"spec.{name}", given, f"must be positive and less than {limit}"))
+    return found
+
+
+def _service_faults(spec: Object) -> list[FieldError]:
+    reference = spec.get("service")
+    if reference is None:
+        return _local_faults(spec)
+    found = [required(f"spec.service.{part}", "") for part in ("namespace", "name") if not reference.get(part)]
+    port = reference.get("port", SERVICE_PORT)
+    if not 0 < port <= PORT_MAX:
+        text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
+        found.append(invalid("spec.service.port", port, text))
+    if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+        text = "may not be true if caBundle is present"
+        found.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+    return found
+
+
+def _local_faults(spec: Object) -> list[FieldError]:
+    found = []
+    if spec.get("caBundle"):
+        size_bytes = len(base64.b64decode(spec["caBundle"]))
+        found.append(invalid("spec.caBundle", f"{size_bytes} bytes", "local APIServices may not have a caBundle"))
+    if spec.get("insecureSkipTLSVerify"):
+        text = "local APIServices may not have insecureSkipTLSVerify"
+        found.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+    return found
+
+
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a status to be stored."""
+    del old
+    return [
+        not_supported(f"status.conditions[{number}].status", condition.get("status", ""), _STATUSES)
+        for number, condition in enumerate((new.get("status") or {}).get("conditions") or [])
+        if condition.get("status", "") not in _STATUSES
+    ]
+
+
+def _row(service: Object, now_ns: int) -> list[Any]:
+    return [
+        service["metadata"].get("name", ""),
+        _server(service),
+        _availability(service),
+        printing.created_age(service, now_ns),
+    ]
+
+
+def _server(service: Object) -> str:
+    reference = (service.get("spec") or {}).get("service")
+    return "Local" if reference is None else f"{reference.get('namespace', '')}/{reference.get('name', '')}"
+
+
+def _availability(service: Object) -> str:
+    for condition in (service.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "Available":
+            status: str = condition.get("status", "")
+            reason = condition.get("reason", "")
+            return status if status == "True" or not reason else f"{status} ({reason})"
+    return "Unknown"
+
+
+RESOURCE = Resource(
+    group="apiregistration.k8s.io",
+    plural="apiservices",
+    singular="apiservice",
+    kind="APIService",
+    versions=(Version("v1", "apiregistration/v1.APIService", default=fill),),
+    storage_version="v1",
+    namespaced=False,
+    categories=("api-extensions",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=prepare,
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=faults,
+        validate_status=status_faults,
+        allows_unconditional_update=False,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the APIService: version and group."),
+            Column("Service", description="The Service that serves the API, or Local."),
+            Column("Available", description="Whether the API can be reached."),
+            Column("Age", description="Time since the APIService was created."),
+        ),
+        row=_row,
+    ),
+)

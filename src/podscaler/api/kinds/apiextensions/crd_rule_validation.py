@@ -1,0 +1,174 @@
+"""What is wrong with x-kubernetes-validations: their form, their expressions, and defaults that break them.
+
+Called by `crd_schema_validation`: `faults` for every node, `expression_faults` for a schema that is structural.
+The language is imported only where there are rules.
+
+Source: the API documentation of ValidationRule; upstream's validation messages.
+Differs: what a rule may cost at most is not estimated.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from podscaler.api.crd import rule_paths
+from podscaler.api.crd.structural import Structural
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource.resources import Object
+
+if TYPE_CHECKING:
+    from podscaler.api.cel.compile.programs import Program
+    from podscaler.api.cel.values.types import Type
+
+REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_SHOWN = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
+
+
+def faults(rules: list[Object], schema: Object, path: str) -> list[FieldError]:
+    """What is wrong with the form of the rules of one node, whose schema is `schema`."""
+    return [fault for index, rule in enumerate(rules) for fault in _rule_faults(rule, schema, f"{path}[{index}]")]
+
+
+def _rule_faults(rule: Object, schema: Object, path: str) -> list[FieldError]:
+    text, message = rule.get("rule", ""), rule.get("message", "")
+    found = [] if text.strip() else [required(f"{path}.rule", "rule is not specified")]
+    if text.strip() and message and not message.strip():
+        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+    elif text.strip() and _has_lines(message.strip()):
+        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+    elif _has_lines(text.strip()) and not message:
+        found.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
+    expression = rule.get("messageExpression", "")
+    if expression and not expression.strip():
+        text = "messageExpression must be non-empty if specified"
+        found.append(required(f"{path}.messageExpression", text))
+    reason = rule.get("reason")
+    if reason is not None and reason not in REASONS:
+        found.append(not_supported(f"{path}.reason", reason, REASONS))
+    return found + _field_path_faults(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
+
+
+def _has_lines(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def _field_path_faults(text: str, schema: Object, path: str) -> list[FieldError]:
+    found = []
+    if text and not text.strip():
+        found.append(invalid(path, text, "must be non-empty if specified"))
+    if _has_lines(text):
+        found.append(invalid(path, text, "must not contain line breaks"))
+    if text and rule_paths.normalized(text, schema) is None:
+        found.append(invalid(path, text, "must be a valid path"))
+    return found
+
+
+def default_faults(schema: Structural, path: str) -> list[FieldError]:
+    """The rules that a node's default breaks; rules about change see the default as its own old value."""
+    from podscaler.api.crd import rules
+
+    judged = rules.RuleSet(schema, is_root=schema.is_embedded)
+    found = judged.judged(schema.default, schema.default, path=path, ratchets=False).errors
+    return found or judged.judged(schema.default, path=path).errors
+
+
+def expression_faults(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
+    """The expressions that cannot be compiled, and those about change where nothing can be recognised.
+
+    Args:
+        schema: the whole schema, which is structural.
+        path: of it.
+        others: the fields that have other faults: rules at and above them are left alone.
+    """
+    return _node_faults(schema, path, others, "")
+
+
+def _node_faults(schema: Structural, path: str, others: Sequence[str], uncorrelatable: str) -> list[FieldError]:
+    found = []
+    for below, child, is_element in _children(schema, path):
+        barrier = uncorrelatable or (path if is_element and schema.list_type != "map" else "")
+        found += _node_faults(child, below, others, barrier)
+    rules = schema.source.get("x-kubernetes-validations") or []
+    if rules and not any(_is_at(other, path) for other in others):
+        found += _expressions(schema, rules, path, uncorrelatable)
+    return found
+
+
+def _is_at(other: str, path: str) -> bool:
+    return other == path or other.startswith((f"{path}.", f"{path}["))
+
+
+def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
+    found = [(f"{path}.properties[{name}]", member, False) for name, member in schema.properties.items()]
+    if schema.additional is not None:
+        found.append((f"{path}.additionalProperties", schema.additional, False))
+    if schema.items is not None:
+        found.append((f"{path}.items", schema.items, True))
+    return found
+
+
+def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelatable: str) -> list[FieldError]:
+    from podscaler.api.crd import rule_types
+    from podscaler.api.crd.rules import ROOT_TYPE
+
+    is_root = path.endswith("openAPIV3Schema") or schema.is_embedded
+    own = rule_types.declared(schema, ROOT_TYPE, is_root=is_root)
+    path = f"{path}.x-kubernetes-validations"
+    if own is None:
+        why = "unable to convert structural schema to CEL declarations"
+        text = f"Internal error: internal error: failed to construct type information for {_RULES}: {why}"
+        return [FieldError("InternalError", path, text)]
+    found = []
+    for index, rule in enumerate(rules):
+        found += _expression_faults(rule, own, f"{path}[{index}]", uncorrelatable)
+    return found
+
+
+_RULES = "x-kubernetes-validations rules"
+
+
+def _expression_faults(rule: Object, own: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+    program, fault = _compiled(rule, "rule", own)
+    found = [_at_expression(f"{path}.rule", rule, fault)] if fault else []
+    if not fault and rule.get("messageExpression"):
+        _, fault = _compiled(rule, "messageExpression", own)
+        found += [_at_expression(f"{path}.messageExpression", rule, fault)] if fault else []
+    if program is not None and "oldSelf" in program.uses:
+        if uncorrelatable:
+            text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
+            found.append(invalid(f"{path}.rule", rule["rule"], text))
+    elif rule.get("optionalOldSelf") is not None:
+        text = "may not be set if oldSelf is not used in rule"
+        found.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text))
+    return found
+
+
+def _compiled(rule: Object, name: str, own: "Type") -> tuple["Program | None", str]:
+    """The program of one of the two expressions, or what is wrong with it."""
+    from podscaler.api.cel.compile import programs
+    from podscaler.api.cel.values import types
+    from podscaler.api.cel.values.issues import CompileError
+    from podscaler.api.crd import rules
+
+    is_rule = name == "rule"
+    names = rules.variables(own, old_is_optional=bool(rule.get("optionalOldSelf")))
+    try:
+        program = programs.compiled(rule[name], names)
+    except CompileError as error:
+        head = "compilation failed" if is_rule else "messageExpression compilation failed"
+        return None, f"{head}: {error}"
+    if program.result != (types.BOOL if is_rule else types.STRING):
+        text = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
+        return None, text
+    if program.fault:
+        return None, f"{'program' if is_rule else 'messageExpression'} instantiation failed: {program.fault}"
+    return program, ""
+
+
+def _at_expression(path: str, rule: Object, text: str) -> FieldError:
+    return invalid(path, _shown(rule), text)
+
+
+def _shown(rule: Object) -> dict[str, Any]:
+    """The rule as upstream shows it: all its fields, as they are called in Go."""
+    empty = {"reason": None, "optionalOldSelf": None}
+    return {name[0].upper() + name[1:]: rule.get(name, empty.get(name, "")) for name in _SHOWN}

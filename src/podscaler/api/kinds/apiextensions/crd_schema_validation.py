@@ -1,0 +1,246 @@
+"""What is wrong with the schema of a CustomResourceDefinition's version.
+
+Called by `crd_validation`. Three passes, as upstream makes them: what any schema may say, what a structural schema must
+say (`crd_structure_validation`), and, if nothing else is wrong, whether its defaults fit it.
+
+Source: the API documentation of structural schemas and of JSONSchemaProps; upstream's validation messages.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from podscaler.api.crd import pruning, structural, validation
+from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
+from podscaler.api.kinds.apiextensions import crd_list_type_validation, crd_rule_validation, crd_structure_validation
+from podscaler.api.machinery import formats, patterns
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.resource import semantics
+
+Schema = dict[str, Any]
+
+MAX_SELECTABLE_FIELDS = 8
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_AT_ROOT_WITH_STATUS = {
+    "description": "Description",
+    "type": "Type",
+    "format": "Format",
+    "title": "Title",
+    "maximum": "Maximum",
+    "exclusiveMaximum": "ExclusiveMaximum",
+    "minimum": "Minimum",
+    "exclusiveMinimum": "ExclusiveMinimum",
+    "maxLength": "MaxLength",
+    "minLength": "MinLength",
+    "pattern": "Pattern",
+    "maxItems": "MaxItems",
+    "minItems": "MinItems",
+    "uniqueItems": "UniqueItems",
+    "multipleOf": "MultipleOf",
+    "required": "Required",
+    "items": "Items",
+    "properties": "Properties",
+    "externalDocs": "ExternalDocs",
+    "example": "Example",
+    "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
+    "x-kubernetes-validations": "XValidations",
+}
+_UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+
+
+def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
+    """What is wrong with a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
+    if schema is None:
+        return []
+    found = _root_faults(schema, path, has_status=has_status)
+    found += _node_faults(schema, path, is_root=True, no_default="")
+    structure = [] if _is_unsupported(schema) else crd_structure_validation.faults(schema, path)
+    if structure:
+        return found + structure
+    parsed = structural.parse(schema)
+    defaults = _default_faults(parsed, path, is_root=True) if not found else []
+    if defaults or not structural.has_rules(parsed):
+        return found + defaults
+    fields = [fault.field for fault in found]
+    if not all(".x-kubernetes-validations[" in field for field in fields):
+        return found
+    return found + crd_rule_validation.expression_faults(parsed, path, fields)
+
+
+def _is_unsupported(schema: Schema) -> bool:
+    """Whether anything in it keeps upstream from judging the structure."""
+    return any(map(schema.get, _UNSUPPORTED)) or any(_is_unsupported(child) for _, child in children(schema, ""))
+
+
+def set_warnings(schema: Schema) -> list[str]:
+    """What is said of the sets in a schema."""
+    found = crd_list_type_validation.warnings(schema)
+    for _, child in children(schema, ""):
+        found += set_warnings(child)
+    return found
+
+
+def unknown_formats(schema: Schema) -> list[str]:
+    """The formats of texts in a schema that are not checked."""
+    name = schema.get("format", "")
+    own = [name] if name and schema.get("type") == "string" and formats.find_check(name) is None else []
+    return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
+
+
+def selectable_faults(json_path: str, schema: Schema, path: str) -> list[FieldError]:
+    """What is wrong with the path of a selectable field: it must lead to a plain value."""
+    if not json_path:
+        return [required(path)]
+    if not json_path.startswith("."):
+        return [invalid(path, json_path, f"is an invalid path: expected [ or . but got: {json_path.partition('.')[0]}")]
+    node: Schema | None = schema
+    if "[" in json_path:
+        return [invalid(path, json_path, "is an invalid path: array notation is not allowed")]
+    for name in json_path.removeprefix(".").split("."):
+        node = _member(node or {}, name)
+    if node is None:
+        return [invalid(path, json_path, "is an invalid path: does not refer to a valid field")]
+    if json_path.split(".")[1] == "metadata":
+        return [invalid(path, json_path, "must not point to fields in metadata")]
+    if node.get("type") not in ("string", "boolean", "integer"):
+        text = (
+            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are"
+        )
+        return [invalid(path, json_path, f"{text} allowed.")]
+    return []
+
+
+def _member(schema: Schema, name: str) -> Schema | None:
+    """The schema of a member, which may be any member's."""
+    named = (schema.get("properties") or {}).get(name)
+    additional = schema.get("additionalProperties")
+    return named or (additional if isinstance(additional, dict) else None)
+
+
+def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """The schemas in a schema, with their paths."""
+    for name, member in (schema.get("properties") or {}).items():
+        yield f"{path}.properties[{name}]", member
+    for name in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(name), dict):
+            yield f"{path}.{name}", schema[name]
+    for name in ("allOf", "oneOf", "anyOf"):
+        for index, one in enumerate(schema.get(name) or []):
+            yield f"{path}.{name}[{index}]", one
+
+
+def _root_faults(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
+    found = []
+    if has_status:
+        kind = schema.get("type", "")
+        odd = [name for name in schema if name not in _AT_ROOT_WITH_STATUS and schema[name]]
+        if kind and kind != "object":
+            text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            found.append(invalid(f"{path}.type", kind, text))
+        elif odd:
+            allowed = " ".join(_AT_ROOT_WITH_STATUS.values())
+            text = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            found.append(invalid(path, schema, text))
+    if schema.get("nullable"):
+        found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    return found
+
+
+def _node_faults(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
+    """What any schema must keep to.
+
+    Args:
+        schema: one node, with all below it.
+        path: of the node.
+        is_root: whether it describes the whole object.
+        no_default: why it may have no default, empty where it may.
+    """
+    found = _own_faults(schema, path)
+    if "default" in schema and no_default:
+        found.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
+    found += crd_list_type_validation.faults(schema, path)
+    rules = schema.get("x-kubernetes-validations") or []
+    found += crd_rule_validation.faults(rules, schema, f"{path}.x-kubernetes-validations")
+    metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
+    for below, child in children(schema, path):
+        reason = f" in top-level {metadata[below]}" if below in metadata else no_default
+        found += _node_faults(child, below, is_root=False, no_default=reason)
+    return found
+
+
+def _own_faults(schema: Schema, path: str) -> list[FieldError]:
+    found = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
+    kind = schema.get("type", "")
+    if kind == "null":
+        found.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
+    if kind and kind not in TYPES:
+        found.append(not_supported(f"{path}.type", kind, TYPES))
+    pattern = schema.get("pattern", "")
+    fault = patterns.definition_fault(pattern)
+    if fault:
+        text = f"must be a valid regular expression, but isn't: {fault}"
+        found.append(invalid(f"{path}.pattern", pattern, text))
+    if isinstance(schema.get("items"), list):
+        found.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
+    if schema.get("uniqueItems"):
+        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        found.append(forbidden(f"{path}.uniqueItems", text))
+    additional = schema.get("additionalProperties")
+    if schema.get("properties") and (additional is False or isinstance(additional, dict)):
+        text = "additionalProperties and properties are mutual exclusive"
+        found.append(forbidden(f"{path}.additionalProperties", text))
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        found.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+    return found + _map_type_faults(schema, path)
+
+
+def _map_type_faults(schema: Schema, path: str) -> list[FieldError]:
+    wanted, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
+    if wanted is None:
+        return []
+    found = []
+    text = "must be object if x-kubernetes-map-type is specified"
+    if kind != "object":
+        found.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    if wanted not in ("atomic", "granular"):
+        found.append(not_supported(f"{path}.x-kubernetes-map-type", wanted, ("atomic", "granular")))
+    return found
+
+
+def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
+    """Defaults that have unknown fields or break the schema that they stand in."""
+    found = []
+    if schema.default is not ABSENT:
+        found += (_of_root_default if is_root else _of_default)(schema, f"{path}.default")
+    for name, member in schema.properties.items():
+        if is_root and name in META_FIELDS:
+            continue
+        found += _default_faults(member, f"{path}.properties[{name}]", is_root=False)
+    if schema.items is not None:
+        found += _default_faults(schema.items, f"{path}.items", is_root=False)
+    if schema.additional is not None:
+        found += _default_faults(schema.additional, f"{path}.additionalProperties", is_root=False)
+    return found
+
+
+def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
+    """A default of the whole object must say which kind it is."""
+    if not isinstance(schema.default, dict):
+        return []
+    return [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not schema.default.get(name)]
+
+
+def _of_default(schema: Structural, path: str) -> list[FieldError]:
+    if schema.default is None and not schema.nullable:
+        return _at(path, validation.value_faults(None, schema, ""))
+    pruned = {"": semantics.copied(schema.default)}
+    if pruning.prune(pruned, Structural(properties={"": schema})):
+        return [invalid(path, schema.default, "must not have unknown fields")]
+    found = _at(path, validation.value_faults(schema.default, schema, ""))
+    if found or not structural.has_rules(schema):
+        return found
+    return crd_rule_validation.default_faults(schema, path)
+
+
+def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
+    """Faults of a value, which has no path of its own, at the path of the default."""
+    return [FieldError(one.reason, path if one.field == "<nil>" else f"{path}.{one.field}", one.text) for one in errors]

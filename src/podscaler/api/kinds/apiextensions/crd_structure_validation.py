@@ -1,0 +1,148 @@
+"""What a schema must say to be structural: types everywhere, metadata left alone, logic that only restricts.
+
+Called by `crd_schema_validation`.
+
+Rules: outside `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is int-or-string, or keeps unknown fields);
+inside them nothing may be said that changes what an object may have.
+
+Source: the API documentation of structural schemas; upstream's validation messages.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+
+Schema = dict[str, Any]
+Level = Literal["at the root", "for specified array items", "for specified object fields"]
+
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+_FORBIDDEN_INSIDE = (
+    ("description", "must be empty to be structural"),
+    ("type", "must be empty to be structural"),
+    ("title", "must be empty to be structural"),
+    ("nullable", "must be false to be structural"),
+    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+    ("x-kubernetes-embedded-resource", "must be false to be structural"),
+    ("x-kubernetes-int-or-string", "must be false to be structural"),
+    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+    ("x-kubernetes-list-type", "must be undefined to be structural"),
+    ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
+)
+
+
+def faults(schema: Schema, path: str) -> list[FieldError]:
+    """What keeps a whole schema from being structural."""
+    return _node(schema, path, "at the root")
+
+
+def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
+    found = _type_faults(schema, path, level)
+    found += _extension_faults(schema, path)
+    found += _metadata_faults(schema, path, level)
+    if level == "at the root" and "additionalProperties" in schema:
+        found.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
+    found += [fault for below, child in _logic(schema, path) for fault in _inside(child, below)]
+    for name, member in (schema.get("properties") or {}).items():
+        found += _node(member, f"{path}.properties[{name}]", "for specified object fields")
+    if isinstance(schema.get("items"), dict):
+        found += _node(schema["items"], f"{path}.items", "for specified array items")
+    if isinstance(schema.get("additionalProperties"), dict):
+        below = f"{path}.additionalProperties"
+        found += _node(schema["additionalProperties"], below, "for specified object fields")
+    return found
+
+
+def _type_faults(schema: Schema, path: str, level: Level) -> list[FieldError]:
+    kind = schema.get("type", "")
+    is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
+        text = "must be object if x-kubernetes-embedded-resource is true"
+        return [invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)]
+    if not kind and not is_free:
+        return [required(f"{path}.type", f"must not be empty {level}")]
+    found = []
+    if kind == "array" and "items" not in schema:
+        found.append(required(f"{path}.items", "must be specified"))
+    if level == "at the root" and kind and kind != "object":
+        found.append(invalid(f"{path}.type", kind, "must be object at the root"))
+    return found
+
+
+def _extension_faults(schema: Schema, path: str) -> list[FieldError]:
+    found = []
+    if schema.get("x-kubernetes-int-or-string"):
+        text = "must be false if x-kubernetes-int-or-string is true"
+        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            found += [invalid(f"{path}.{name}", True, text)] if schema.get(name) else []
+    keeps = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
+    if schema.get("x-kubernetes-embedded-resource") and not keeps:
+        text = (
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        )
+        found.append(required(f"{path}.properties", text))
+    return found
+
+
+def _metadata_faults(schema: Schema, path: str, level: Level) -> list[FieldError]:
+    """apiVersion and kind are texts, metadata an object that nothing but names may be said of."""
+    is_object = level == "at the root" or schema.get("x-kubernetes-embedded-resource")
+    properties = schema.get("properties") or {}
+    if not is_object:
+        return []
+    found = []
+    for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if name in properties and properties[name].get("type", "") != kind:
+            below = f"{path}.properties[{name}].type"
+            found.append(invalid(below, properties[name].get("type", ""), f"must be {kind}"))
+    metadata = properties.get("metadata")
+    if metadata is not None and level == "at the root" and not _is_plain_metadata(metadata):
+        text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        found.append(forbidden(f"{path}.properties[metadata]", text))
+    return found
+
+
+def _is_plain_metadata(metadata: Schema) -> bool:
+    odd = [
+        name
+        for name, value in metadata.items()
+        if value and name not in ("type", "description", "properties", "default")
+    ]
+    return not odd and set(metadata.get("properties") or ()) <= {"name", "generateName"}
+
+
+def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """The restricting schemas of a node, without the two ways to write int-or-string."""
+    is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+    for name in ("allOf", "anyOf", "oneOf"):
+        listed = schema.get(name) or []
+        if is_int_or_string and name == "anyOf" and listed == _INT_OR_STRING:
+            continue
+        for index, one in enumerate(listed):
+            if is_int_or_string and name == "allOf" and not index and one.get("anyOf") == _INT_OR_STRING:
+                continue
+            yield f"{path}.{name}[{index}]", one
+    if isinstance(schema.get("not"), dict):
+        yield f"{path}.not", schema["not"]
+
+
+def _inside(schema: Schema, path: str) -> list[FieldError]:
+    """What may not be said inside of logic."""
+    found = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
+    for name in ("default", "additionalProperties"):
+        if name in schema:
+            found.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
+    if "metadata" in (schema.get("properties") or {}) and path.count("properties[") == 0:
+        found.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
+    for below, child in _below(schema, path):
+        found += _inside(child, below)
+    return found
+
+
+def _below(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    for name, member in (schema.get("properties") or {}).items():
+        yield f"{path}.properties[{name}]", member
+    if isinstance(schema.get("items"), dict):
+        yield f"{path}.items", schema["items"]
+    yield from _logic(schema, path)

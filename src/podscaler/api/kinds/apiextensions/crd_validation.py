@@ -1,0 +1,346 @@
+"""What is wrong with a CustomResourceDefinition: names, versions, columns, subresources, conversion; its status.
+
+Called by the record of the kind. Schemas are `crd_schema_validation`'s.
+
+Upstream keeps what all versions share above the versions: faults of a schema, column or subresource that is the same
+in all of them are told at `spec.validation`, `spec.subresources`, ..., once.
+
+Source: the API documentation of CustomResourceDefinition; upstream's validation messages.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from podscaler.api.kinds.apiextensions import crd_conditions, crd_conversion_validation, crd_schema_validation
+from podscaler.api.machinery import names as name_rules
+from podscaler.api.machinery.field import FieldError, duplicate, invalid, not_supported, required, too_many
+from podscaler.api.resource.resources import Object
+from podscaler.api.text import quoting
+
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_APPROVAL = "api-approved.kubernetes.io"
+_WARNING_MAX_CHARACTERS = 256
+_SHARED = {
+    "schema": "validation",
+    "subresources": "subresources",
+    "additionalPrinterColumns": "additionalPrinterColumns",
+    "selectableFields": "selectableFields",
+}
+"""What upstream keeps above the versions where all say the same, and how it is called there."""
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a definition; `old` is the stored one, None for a new one."""
+    spec = new["spec"]
+    found = _name_faults(new) if old is None else []
+    found += _spec_faults(spec)
+    stored = (new.get("status") or {}).get("storedVersions") or []
+    found += _stored_version_faults(stored, spec.get("versions") or [])
+    if old is not None:
+        found += _change_faults(spec, old)
+    found += _approval_faults(new, old)
+    if spec.get("preserveUnknownFields") and not (old or {}).get("spec", {}).get("preserveUnknownFields"):
+        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        found.append(invalid("spec.preserveUnknownFields", True, text))
+    return found
+
+
+def status_faults(new: Object) -> list[FieldError]:
+    """What is wrong with the status."""
+    status = new.get("status") or {}
+    return _names_faults(status.get("acceptedNames") or {}, "status.acceptedNames")
+
+
+def warnings(new: Object) -> list[str]:
+    """Formats that nobody knows, and sets that nobody merges."""
+    found: list[str] = []
+    for version in new["spec"].get("versions") or []:
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        unknown = crd_schema_validation.unknown_formats(schema)
+        found += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
+        found += crd_schema_validation.set_warnings(schema)
+    return list(dict.fromkeys(found))
+
+
+def _name_faults(crd: Object) -> list[FieldError]:
+    """The name, and what it was made from, which upstream judges alike."""
+    metadata, spec = crd["metadata"], crd["spec"]
+    wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    return [
+        invalid(f"metadata.{member}", metadata[member], 'must be spec.names.plural+"."+spec.group')
+        for member in ("generateName", "name")
+        if metadata.get(member) and metadata[member] != wanted
+    ]
+
+
+def _spec_faults(spec: Object) -> list[FieldError]:
+    found = _group_faults(spec.get("group", ""))
+    found += _one_of_faults("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced"))
+    found += _versions_faults(spec.get("versions") or [])
+    names = spec.get("names") or {}
+    found += [
+        required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
+    ]
+    found += _names_faults(names, "spec.names")
+    return found + crd_conversion_validation.faults(spec.get("conversion") or {}, "spec.conversion")
+
+
+def _group_faults(group: str) -> list[FieldError]:
+    if not group:
+        return [required("spec.group")]
+    texts = name_rules.dns_subdomain_faults(group)
+    if texts:
+        return [invalid("spec.group", group, ",".join(texts))]
+    return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _one_of_faults(path: str, value: str, allowed: Sequence[str]) -> list[FieldError]:
+    if not value:
+        return [required(path)]
+    return [] if value in allowed else [not_supported(path, value, allowed)]
+
+
+def _versions_faults(versions: list[Object]) -> list[FieldError]:
+    found = [
+        required(f"spec.versions[{index}].schema.openAPIV3Schema")
+        for index, version in enumerate(versions)
+        if not (version.get("schema") or {}).get("openAPIV3Schema")
+    ]
+    shared = [name for name in _SHARED if _is_shared(versions, name)]
+    has_status = any("status" in (version.get("subresources") or {}) for version in versions)
+    for index, version in enumerate(versions):
+        found += _version_faults(version, f"spec.versions[{index}]")
+        own = {name: f"spec.versions[{index}].{name}" for name in _SHARED if name not in shared}
+        found += _content_faults(version, own, has_status="status" in (version.get("subresources") or {}))
+    if versions:
+        above = {name: f"spec.{_SHARED[name]}" for name in shared}
+        found += _content_faults(versions[0], above, has_status=has_status)
+        found += _first_version_faults(versions[0].get("name", ""))
+    return found + _set_of_versions_faults(versions)
+
+
+def _is_shared(versions: list[Object], name: str) -> bool:
+    return all(version.get(name) == versions[0].get(name) for version in versions)
+
+
+def _set_of_versions_faults(versions: list[Object]) -> list[FieldError]:
+    found = []
+    names = [version.get("name", "") for version in versions]
+    if len(set(names)) < len(names):
+        found.append(invalid("spec.versions", _as_kept(versions), "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        text = "must have exactly one version marked as storage version"
+        found.append(invalid("spec.versions", _as_kept(versions), text))
+    return found
+
+
+def _as_kept(versions: list[Object]) -> list[Object]:
+    """The versions as upstream keeps (and shows) them: what all of them say stands elsewhere."""
+    own = {"Schema": "schema", "Subresources": "subresources"}
+    own |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
+    return [
+        {
+            "Name": version.get("name", ""),
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            **{shown: None if _is_shared(versions, name) else version.get(name) for shown, name in own.items()},
+        }
+        for version in versions
+    ]
+
+
+def _first_version_faults(name: str) -> list[FieldError]:
+    texts = name_rules.dns_1035_label_faults(name) if name else []
+    return [invalid("spec.version", name, ",".join(texts))] if texts else []
+
+
+def _version_faults(version: Object, path: str) -> list[FieldError]:
+    name = version.get("name", "")
+    texts = name_rules.dns_1035_label_faults(name)
+    found = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
+    warning = version.get("deprecationWarning")
+    for text in _deprecation_texts(warning, is_deprecated=bool(version.get("deprecated"))):
+        found.append(invalid(f"{path}.deprecationWarning", warning, text))
+    return found
+
+
+def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[str]:
+    if warning is None:
+        return
+    if not is_deprecated:
+        yield "can only be set for deprecated versions"
+    if len(warning) > _WARNING_MAX_CHARACTERS:
+        yield "must be <= 256 characters long"
+    if not warning:
+        yield "must not be an empty string"
+    for index, character in enumerate(warning):
+        if not character.isprintable():
+            yield f"must only contain printable UTF-8 characters; non-printable character found at index {index}"
+            return
+
+
+def _content_faults(version: Object, paths: dict[str, str], *, has_status: bool) -> list[FieldError]:
+    """What is wrong with the parts of a version that are named in `paths`."""
+    judges: dict[str, Callable[[Any, str], list[FieldError]]] = {
+        "schema": lambda value, path: crd_schema_validation.faults(
+            value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
+        ),
+        "subresources": _subresources_faults,
+        "additionalPrinterColumns": _columns_faults,
+        "selectableFields": lambda value, path: _selectable_faults(value, path, version),
+    }
+    found = []
+    for name, path in paths.items():
+        if version.get(name):
+            found += judges[name](version[name], path)
+    return found
+
+
+def _subresources_faults(subresources: Object, path: str) -> list[FieldError]:
+    scale = subresources.get("scale")
+    if scale is None:
+        return []
+    found = []
+    for name, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        below = f"{path}.scale.{name}"
+        value = scale.get(name, "")
+        text = f"should be a json path under {root.rstrip('.')}"
+        found += _json_path_faults(value, below, (root,), text) if value else [required(below)]
+    selector = scale.get("labelSelectorPath")
+    if selector:
+        text = "should be a json path under either .spec or .status"
+        found += _json_path_faults(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), text)
+    return found
+
+
+def _json_path_faults(value: str, path: str, roots: tuple[str, ...], text: str) -> list[FieldError]:
+    if not value.startswith("."):
+        return [invalid(path, value, "must be a simple json path starting with .")]
+    return [] if value.startswith(roots) else [invalid(path, value, text)]
+
+
+def _columns_faults(columns: list[Object], path: str) -> list[FieldError]:
+    return [fault for index, column in enumerate(columns) for fault in _column_faults(column, f"{path}[{index}]")]
+
+
+def _column_faults(column: Object, path: str) -> list[FieldError]:
+    found = [] if column.get("name") else [required(f"{path}.name")]
+    kind, form, json_path = column.get("type", ""), column.get("format", ""), column.get("jsonPath", "")
+    one_of = f"must be one of {','.join(_COLUMN_TYPES)}"
+    if not kind:
+        found.append(required(f"{path}.type", one_of))
+    elif kind not in _COLUMN_TYPES:
+        found.append(invalid(f"{path}.type", kind, one_of))
+    if form and form not in _COLUMN_FORMATS:
+        found.append(invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+    if not json_path:
+        found.append(required(f"{path}.JSONPath"))
+    elif not json_path.startswith("."):
+        found.append(invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with ."))
+    return found
+
+
+def _selectable_faults(fields: list[Object], path: str, version: Object) -> list[FieldError]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, one in enumerate(fields):
+        json_path = one.get("jsonPath", "")
+        found += crd_schema_validation.selectable_faults(json_path, schema, f"{path}[{index}].jsonPath")
+        if json_path in seen:
+            found.append(duplicate(f"{path}[{index}].jsonPath", json_path))
+        seen.add(json_path)
+    if len(fields) > crd_schema_validation.MAX_SELECTABLE_FIELDS:
+        found.append(too_many(path, len(fields), crd_schema_validation.MAX_SELECTABLE_FIELDS))
+    return found
+
+
+def _names_faults(names: Object, path: str) -> list[FieldError]:
+    found = []
+    for name in ("plural", "singular"):
+        found += _label_faults(names.get(name, ""), f"{path}.{name}")
+    for name in ("kind", "listKind"):
+        texts = name_rules.dns_1035_label_faults(names.get(name, "").lower()) if names.get(name) else []
+        mixed = f"may have mixed case, but should otherwise match: {','.join(texts)}"
+        found += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
+    for name in ("shortNames", "categories"):
+        for index, text in enumerate(names.get(name) or []):
+            found += _label_faults(text, f"{path}.{name}[{index}]", is_optional=False)
+    if names.get("kind") and names["kind"] == names.get("listKind"):
+        found.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
+    return found
+
+
+def _label_faults(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
+    texts = name_rules.dns_1035_label_faults(text) if text or not is_optional else []
+    return [invalid(path, text, ",".join(texts))] if texts else []
+
+
+def _stored_version_faults(stored: list[str], versions: list[Object]) -> list[FieldError]:
+    path = "status.storedVersions"
+    if not stored:
+        return [invalid(path, None, "must have at least one stored version")]
+    names = {version.get("name", "") for version in versions}
+    found = [
+        invalid(path, stored, f"must have the storage version {version.get('name', '')}")
+        for version in versions
+        if version.get("storage") and version.get("name", "") not in stored
+    ]
+    unknown = [(index, name) for index, name in enumerate(stored) if name not in names]
+    return found + [invalid(f"{path}[{index}]", name, _still_stored(name)) for index, name in unknown]
+
+
+def _still_stored(name: str) -> str:
+    return (
+        f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
+        f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+    )
+
+
+def _change_faults(spec: Object, old: Object) -> list[FieldError]:
+    """What may not change: names always, scope and kind once objects may exist."""
+    before = old["spec"]
+    pairs = [("spec.group", spec.get("group"), before.get("group"))]
+    pairs.append(("spec.names.plural", spec["names"].get("plural"), before["names"].get("plural")))
+    if crd_conditions.is_true(old, crd_conditions.ESTABLISHED):
+        pairs.append(("spec.scope", spec.get("scope"), before.get("scope")))
+        pairs.append(("spec.names.kind", spec["names"].get("kind"), before["names"].get("kind")))
+    return [invalid(path, new, "field is immutable") for path, new, stored in pairs if new != stored]
+
+
+def _approval_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """Groups of the Kubernetes community need a link to their approval, or the word that there is none."""
+    group = new["spec"].get("group", "")
+    if not (f".{group}".endswith((".k8s.io", ".kubernetes.io"))):
+        return []
+    approval = _approval(new)
+    state = _approval_state(approval)
+    if state == "approved" or (old is not None and _approval_state(_approval(old)) == state):
+        return []
+    path = f"metadata.annotations[{_APPROVAL}]"
+    see = "see https://github.com/kubernetes/enhancements/pull/1111"
+    if state == "missing":
+        return [required(path, f'protected groups must have approval annotation "{_APPROVAL}", {see}')]
+    how = 'with either a URL or a reason starting with "unapproved"'
+    return [invalid(path, approval, f'protected groups must have approval annotation "{_APPROVAL}" {how}, {see}')]
+
+
+def _approval(crd: Object) -> str:
+    text: str = (crd["metadata"].get("annotations") or {}).get(_APPROVAL, "")
+    return text
+
+
+def _approval_state(approval: str) -> str:
+    if not approval:
+        return "missing"
+    if approval.startswith("unapproved"):
+        return "approved"
+    try:
+        parts = urlsplit(approval)
+    except ValueError:
+        return "invalid"
+    return "approved" if parts.scheme and parts.netloc else "invalid"

@@ -1,0 +1,160 @@
+"""The record of CustomResourceDefinition (apiextensions.k8s.io/v1).
+
+`podscaler.controlplane.controllers.cluster.custom_resources` does what a definition asks for; here is what the object
+itself may be.
+
+Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
+tests/conformance/golden/scale.jsonl.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from podscaler.api.crd import version_order
+from podscaler.api.kinds.apiextensions import crd_conditions, crd_validation
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import semantics
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+
+KEY = "customresourcedefinitions.apiextensions.k8s.io"
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+"""Keeps a deleted definition until all its objects are gone."""
+
+HTTPS_PORT = 443
+
+
+def fill(crd: Object) -> None:
+    """API defaults, in place."""
+    spec = crd.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    kind = names.get("kind", "")
+    if not names.get("singular") and kind:
+        names["singular"] = kind.lower()
+    if not names.get("listKind") and kind:
+        names["listKind"] = f"{kind}List"
+    conversion = spec.setdefault("conversion", {"strategy": "None"})
+    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None:
+        service.setdefault("port", HTTPS_PORT)
+
+
+def _prepare_create(new: Object) -> None:
+    new["status"] = {"storedVersions": _stored_versions(new, [])}
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    new["status"] = semantics.copied(old.get("status") or {})
+    new["status"]["storedVersions"] = _stored_versions(new, new["status"].get("storedVersions") or [])
+
+
+def _stored_versions(crd: Object, before: list[str]) -> list[str]:
+    """The versions in which objects may be stored: those before, and the one that is stored now."""
+    now = [one.get("name", "") for one in crd["spec"].get("versions") or [] if one.get("storage")][:1]
+    return before + [name for name in now if name not in before]
+
+
+def _prepare_status_update(new: Object, old: Object) -> None:
+    """Only the status changes, not even labels do."""
+    status = new.get("status") or {}
+    status["storedVersions"] = status.get("storedVersions") or _stored_versions(old, [])
+    version = new["metadata"].get("resourceVersion", "")
+    new.clear()
+    new.update(semantics.copied(old) | {"status": status})
+    if version:
+        new["metadata"]["resourceVersion"] = version
+
+
+def _prepare_delete(crd: Object) -> None:
+    """The first delete marks the definition for the removal of its objects.
+
+    Upstream does so without a grace period and without counting it as a change of what the definition says.
+    """
+    metadata = crd["metadata"]
+    metadata.pop("deletionGracePeriodSeconds", None)
+    if FINALIZER in (metadata.get("finalizers") or ()):
+        return
+    metadata.setdefault("finalizers", []).append(FINALIZER)
+    metadata["generation"] = max(1, metadata.get("generation", 1) - 1)
+    crd_conditions.mark_for_deletion(crd, metadata["deletionTimestamp"])
+
+
+def _is_held(crd: Object) -> bool:
+    """Whether no delete has marked it yet: what does comes before anything is removed."""
+    return "deletionTimestamp" not in crd["metadata"]
+
+
+def _faults(new: Object, old: Object | None) -> list[FieldError]:
+    return crd_validation.faults(new, old)
+
+
+def _status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    del old
+    return crd_validation.status_faults(new)
+
+
+def _warnings(new: Object, old: Object | None) -> list[str]:
+    del old
+    return crd_validation.warnings(new)
+
+
+def _row(crd: Object, now_ns: int) -> list[Any]:
+    del now_ns
+    metadata, spec = crd["metadata"], crd["spec"]
+    return [
+        metadata.get("name", ""),
+        spec.get("scope", ""),
+        ",".join(_shown_versions(spec.get("versions") or [])),
+        metadata.get("creationTimestamp"),
+        spec.get("group", ""),
+        spec["names"].get("kind", ""),
+        ",".join(spec["names"].get("shortNames") or []),
+        crd_conditions.is_true(crd, crd_conditions.ESTABLISHED),
+    ]
+
+
+def _shown_versions(versions: list[Object]) -> Iterator[str]:
+    """The versions that are served, the preferred one first."""
+    served = [one for one in versions if one.get("served")]
+    for one in sorted(served, key=lambda each: version_order.sort_key(each.get("name", ""))):
+        yield f"{one.get('name', '')}(storage)" if one.get("storage") else one.get("name", "")
+
+
+RESOURCE = Resource(
+    group="apiextensions.k8s.io",
+    plural="customresourcedefinitions",
+    singular="customresourcedefinition",
+    kind="CustomResourceDefinition",
+    versions=(Version("v1", "apiextensions/v1.CustomResourceDefinition", default=fill),),
+    storage_version="v1",
+    namespaced=False,
+    short_names=("crd", "crds"),
+    categories=("api-extensions",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        prepare_status_update=_prepare_status_update,
+        validate=_faults,
+        validate_status=_status_faults,
+        has_generation=True,
+        prepare_delete=_prepare_delete,
+        is_held=_is_held,
+        allows_bare_finalizers=True,
+        allows_unconditional_update=False,
+        warnings=_warnings,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the definition."),
+            Column("Scope", description="Whether its objects are in namespaces."),
+            Column("Versions", description="The versions that are served."),
+            Column("Created At", "date", description="When the definition was created."),
+            Column("Group", description="API group of its objects.", priority=1),
+            Column("Kind", description="Kind of its objects.", priority=1),
+            Column("ShortNames", description="Other names of the resource.", priority=1),
+            Column("Established", "boolean", description="Whether its objects can be stored.", priority=1),
+        ),
+        row=_row,
+        empty_is_null=True,
+    ),
+)

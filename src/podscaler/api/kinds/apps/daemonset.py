@@ -1,0 +1,199 @@
+"""The record of DaemonSet (apps/v1).
+
+The annotation with the generation of the template stands for a field that apps/v1 lost: whatever a client writes into
+it, or leaves out, the server's count is stored, and bare metadata do not show it.
+
+Source: the API reference of apps/v1; upstream's conversion, strategy and validation messages.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from podscaler.api.kinds.apps import workload_spec
+from podscaler.api.kinds.pods import pod_defaults, pod_warnings
+from podscaler.api.machinery import int_or_percent, numbers, printing
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource import go_struct, label_selector, semantics, status_subresource
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.text import quoting
+from podscaler.api.text.json_text import DecodeError
+
+GENERATION = "deprecated.daemonset.template.generation"
+"""The annotation that counts changes of the template; the server keeps it, and pods have it as a label."""
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+_MORE_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+_EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)
+
+
+def fill(daemon_set: Object) -> None:
+    """API defaults, in place."""
+    spec = daemon_set.setdefault("spec", {})
+    spec.setdefault("revisionHistoryLimit", 10)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy["type"] = strategy.get("type") or "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    pod_defaults.fill_template(spec)
+    status = daemon_set.setdefault("status", {})
+    for name in _COUNTS:
+        status.setdefault(name, 0)
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a DaemonSet to be stored."""
+    spec = new["spec"]
+    found = workload_spec.selector(spec, "daemonset") if spec.get("selector") is not None else []
+    found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
+    found += workload_spec.counts(spec, "minReadySeconds")
+    found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    found += workload_spec.counts(spec, "revisionHistoryLimit")
+    return found + (workload_spec.immutable("selector", new, old) if old else [])
+
+
+def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        shown = go_struct.shown(strategy, "apps/v1.DaemonSetUpdateStrategy")
+        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+    return _rolling_faults(rolling, f"{path}.rollingUpdate") if rolling else [required(f"{path}.rollingUpdate")]
+
+
+def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
+    found = []
+    for name in ("maxUnavailable", "maxSurge"):
+        found += int_or_percent.faults(rolling.get(name, 0), f"{path}.{name}")
+    for name in ("maxUnavailable", "maxSurge"):
+        found += int_or_percent.at_most_all(rolling.get(name, 0), f"{path}.{name}")
+    surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
+    if int_or_percent.is_zero(surge):
+        text = "cannot be 0 when maxSurge is 0"
+        found += [required(f"{path}.maxUnavailable", text)] if int_or_percent.is_zero(unavailable) else []
+    elif not int_or_percent.is_zero(unavailable):
+        found.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    return found
+
+
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with the status of a DaemonSet."""
+    del old
+    return workload_spec.status_counts(new.get("status") or {}, *_COUNTS, *_MORE_COUNTS, "collisionCount")
+
+
+def _prepare_create(new: Object) -> None:
+    new["status"] = {**_EMPTY_STATUS}
+    _note_generation(new, max(template_generation(new), 1))
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    status_subresource.keep_status(new, old)
+    changed = not semantics.same(new["spec"].get("template"), old["spec"].get("template"))
+    _note_generation(new, template_generation(old) + int(changed))
+
+
+def _prepare_status_update(new: Object, old: Object) -> None:
+    status_subresource.keep_spec(new, old)
+    _note_generation(new, template_generation(old))
+
+
+def _to_storage(daemon_set: Object) -> Object:
+    """Without the annotation the count is 0, as in Go. Raises DecodeError for what is no number."""
+    noted = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION, "0")
+    _note_generation(daemon_set, _parsed(noted))
+    return daemon_set
+
+
+def _parsed(text: str) -> int:
+    why = "invalid syntax"
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if numbers.INT64_MIN <= number <= numbers.INT64_MAX:
+            return number
+        why = "value out of range"
+    raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(text)}: {why}")
+
+
+def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
+    noted = ((sent.get("metadata") or {}).get("annotations") or {}).get(GENERATION)
+    return partial(_with_note, noted)
+
+
+def _with_note(noted: str | None, stored: Object) -> Object:
+    """A stored object with the count that was sent, if it is another."""
+    annotations = stored["metadata"].get("annotations") or {}
+    if noted is None or noted == annotations.get(GENERATION):
+        return stored
+    return {**stored, "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION: noted}}}
+
+
+def template_generation(daemon_set: Object) -> int:
+    """How often its template was changed, itself included; 1 for one that does not say."""
+    noted = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION, "")
+    return int(noted) if noted.isascii() and noted.isdigit() else 1
+
+
+def _note_generation(daemon_set: Object, generation: int) -> None:
+    metadata = daemon_set.setdefault("metadata", {})
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), GENERATION: str(generation)}
+
+
+def _row(daemon_set: Object, now_ns: int) -> list[Any]:
+    spec, status = daemon_set["spec"], daemon_set.get("status") or {}
+    template_spec = (spec.get("template") or {}).get("spec") or {}
+    names, images = printing.containers(template_spec)
+    counted = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
+    return [
+        daemon_set["metadata"].get("name", ""),
+        *(status.get(count, 0) for count in (*counted, "numberAvailable")),
+        printing.labels(template_spec.get("nodeSelector")),
+        printing.created_age(daemon_set, now_ns),
+        names,
+        images,
+        label_selector.text(spec.get("selector")),
+    ]
+
+
+RESOURCE = Resource(
+    group="apps",
+    plural="daemonsets",
+    singular="daemonset",
+    kind="DaemonSet",
+    versions=(Version("v1", "apps/v1.DaemonSet", default=fill, to_storage=_to_storage),),
+    hidden_annotations=frozenset({GENERATION}),
+    storage_version="v1",
+    short_names=("ds",),
+    categories=("all",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        prepare_status_update=_prepare_status_update,
+        validate=faults,
+        validate_status=status_faults,
+        has_generation=True,
+        warnings=pod_warnings.of_template,
+        seen_by_managers=_seen_by_managers,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the daemon set, unique within its namespace."),
+            Column("Desired", "integer", description="How many nodes should run its pod."),
+            Column("Current", "integer", description="How many of them have one."),
+            Column("Ready", "integer", description="How many have a ready one."),
+            Column("Up-to-date", "integer", description="How many have one of the newest template."),
+            Column("Available", "integer", description="How many have one that has been ready for long enough."),
+            Column("Node Selector", description="Which nodes it is for."),
+            Column("Age", description="Time since the daemon set was created."),
+            Column("Containers", description="Names of the template's containers.", priority=1),
+            Column("Images", description="Images of the template's containers.", priority=1),
+            Column("Selector", description="Which pods belong to the daemon set.", priority=1),
+        ),
+        row=_row,
+    ),
+)

@@ -1,0 +1,122 @@
+"""A HorizontalPodAutoscaler in any other of its versions, and what is lost on the way.
+
+Called by `podscaler convert`. The API server converts by the same records; only the list of losses is made here.
+
+    converted = conversion.convert(obj, "autoscaling/v1")
+    converted.obj        {"kind": ..., "apiVersion": "autoscaling/v1", ...}
+    converted.losses     (Loss("spec.metrics[2]", "autoscaling/v1 has no place for it"),)
+
+Invariants: objects go through the stored form (v2), complete with its defaults; a loss is what does not come back from
+the target version, or what the stored form has no place for; fields are named as v2 names them, except for those that
+only the given version has. What conversion adds (explicit zeros) is no loss. Arguments are not changed.
+
+Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from podscaler.api.kinds.autoscaling import (
+    conversion_losses,
+    hpa,
+    hpa_annotations,
+    hpa_extensions_v1beta1,
+    hpa_removed,
+    hpa_v2alpha1,
+    hpa_v2beta1,
+    hpa_v2beta2,
+)
+from podscaler.api.kinds.autoscaling.conversion_losses import Loss
+from podscaler.api.resource import semantics
+from podscaler.api.resource.resources import Object, Version
+from podscaler.api.schema import canonical
+
+KIND = hpa.RESOURCE.kind
+STORED = "autoscaling/v2"
+VERSIONS: dict[str, Version] = {
+    f"{record.group}/{version.version}": version
+    for record in (hpa_removed.AUTOSCALING, hpa_removed.EXTENSIONS)
+    for version in record.versions
+}
+"""Every version of the kind by its apiVersion, the newest first."""
+
+_V1_ANNOTATIONS = frozenset(hpa_annotations.READERS)
+_READ_ANNOTATIONS = {
+    STORED: frozenset[str](),
+    "autoscaling/v1": _V1_ANNOTATIONS,
+    hpa_v2beta2.API_VERSION: hpa_annotations.RESERVED - _V1_ANNOTATIONS,
+    hpa_v2beta1.API_VERSION: frozenset({hpa_annotations.BEHAVIOR}),
+    hpa_v2alpha1.API_VERSION: _V1_ANNOTATIONS - {hpa_annotations.CONDITIONS},
+    hpa_extensions_v1beta1.API_VERSION: _V1_ANNOTATIONS,
+}
+"""Which of the reserved annotations each version reads; it drops the others."""
+
+_STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """An object in another version, and what it no longer says."""
+
+    obj: Object
+    losses: tuple[Loss, ...]
+
+
+def convert(obj: Object, to: str) -> Converted:
+    """The object in the version `to`, with a status only where `obj` says something about it.
+
+    Args:
+        obj: decoded (`decoding`), in any of VERSIONS; need not be valid.
+        to: one of VERSIONS.
+
+    Raises:
+        KeyError: `to` or the object's version is none of VERSIONS.
+        DecodeError: an annotation that must be readable is not (v2beta2's tolerances).
+    """
+    source = obj["apiVersion"]
+    stored = _stored(obj, source)
+    target = VERSIONS[to].from_storage(semantics.copied(stored))
+    returned = _stored(target, to)
+    if not _has_status(obj):
+        for each in (stored, target, returned):
+            each.pop("status", None)
+    losses = [*_unread(obj), *conversion_losses.between(stored, returned, to)]
+    return Converted(target, tuple(losses))
+
+
+def _stored(obj: Object, api_version: str) -> Object:
+    """The stored form, as the server shows it: complete, nothing empty."""
+    version = VERSIONS[api_version]
+    given = semantics.copied(obj)
+    version.default(given)
+    return canonical.canonical(hpa.complete(version.to_storage(given)), hpa.RESOURCE.versions[0].message)
+
+
+def _has_status(obj: Object) -> bool:
+    if obj.get("status"):
+        return True
+    noted = _READ_ANNOTATIONS[obj["apiVersion"]] & _STATUS_ANNOTATIONS
+    return any(hpa_annotations.noted(obj, key) for key in noted if key in hpa_annotations.of(obj))
+
+
+def _unread(obj: Object) -> Iterator[Loss]:
+    """What the stored form does not take from the given object."""
+    api_version = obj["apiVersion"]
+    annotations = hpa_annotations.of(obj)
+    for key in sorted(hpa_annotations.RESERVED & set(annotations)):
+        field = f'metadata.annotations["{key}"]'
+        if key not in _READ_ANNOTATIONS[api_version]:
+            yield Loss(field, f"reserved for conversions, and not read in {api_version}")
+        elif key in hpa_annotations.READERS and hpa_annotations.noted(obj, key) is None:
+            yield Loss(field, "cannot be read, so it counts as not there")
+    if api_version == hpa_extensions_v1beta1.API_VERSION:
+        yield from _unread_reference(obj)
+
+
+def _unread_reference(obj: Object) -> Iterator[Loss]:
+    reference = (obj.get("spec") or {}).get("scaleRef") or {}
+    namespace, subresource = reference.get("namespace", ""), reference.get("subresource", "")
+    if namespace and namespace != (obj.get("metadata") or {}).get("namespace"):
+        yield Loss("spec.scaleRef.namespace", "an autoscaler scales what is in its own namespace")
+    if subresource not in ("", hpa_extensions_v1beta1.SUBRESOURCE):
+        yield Loss("spec.scaleRef.subresource", f"it is always {hpa_extensions_v1beta1.SUBRESOURCE}")

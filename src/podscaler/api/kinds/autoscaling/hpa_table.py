@@ -1,0 +1,94 @@
+"""How `kubectl get hpa` shows an autoscaler.
+
+Called through the record's printer.
+
+Source: docs/spec/api.md 7 (Table output).
+"""
+
+from typing import Any
+
+from podscaler.api.machinery import printing
+from podscaler.api.resource.resources import Column, Object, Printer
+
+_SHOWN_METRICS = 2
+_SOURCES = {
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+
+
+def row(hpa: Object, now_ns: int) -> list[Any]:
+    """The seven cells of an autoscaler (storage version)."""
+    spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
+    target = spec.get("scaleTargetRef") or {}
+    lowest = spec.get("minReplicas")
+    return [
+        hpa["metadata"].get("name", ""),
+        f"{target.get('kind', '')}/{target.get('name', '')}",
+        targets(spec.get("metrics") or [], status.get("currentMetrics") or []),
+        "<unset>" if lowest is None else str(lowest),
+        spec.get("maxReplicas", 0),
+        status.get("currentReplicas", 0),
+        printing.created_age(hpa, now_ns),
+    ]
+
+
+PRINTER = Printer(
+    columns=(
+        Column("Name", format="name", description="Name of the autoscaler, unique within its namespace."),
+        Column("Reference", description="The object whose replicas are scaled."),
+        Column("Targets", description="Current value and target of each metric."),
+        Column("MinPods", description="Lower limit of the number of replicas."),
+        Column("MaxPods", description="Upper limit of the number of replicas."),
+        Column("Replicas", description="Number of replicas last seen by the autoscaler."),
+        Column("Age", description="Time since the autoscaler was created."),
+    ),
+    row=row,
+)
+
+
+def targets(metrics: list[Object], current: list[Object]) -> str:
+    """The TARGETS cell: `current/target` of at most two metrics, matched with the status by position."""
+    if not metrics:
+        return printing.NONE
+    pieces = [_piece(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
+    shown = ", ".join(pieces[:_SHOWN_METRICS])
+    return f"{shown} + {len(pieces) - _SHOWN_METRICS} more..." if len(pieces) > _SHOWN_METRICS else shown
+
+
+def _piece(metric: Object, current: Object) -> str:
+    kind = metric.get("type", "")
+    if kind not in _SOURCES:
+        return "<unknown type>"
+    source = metric.get(_SOURCES[kind]) or {}
+    seen = current.get(_SOURCES[kind])
+    now = None if seen is None else seen.get("current") or {}
+    target = source.get("target") or {}
+    if kind in ("External", "Object"):
+        return _value_piece(target, now)
+    if kind == "Pods":
+        return f"{_part(now, 'averageValue')}/{target.get('averageValue', '<nil>')}"
+    return f"{source.get('name', '')}: {_resource_piece(target, now)}"
+
+
+def _value_piece(target: Object, now: Object | None) -> str:
+    if "averageValue" in target:
+        return f"{_part(now, 'averageValue')}/{target['averageValue']} (avg)"
+    seen = printing.UNKNOWN if now is None else now.get("value", "<nil>")
+    return f"{seen}/{target.get('value', '<nil>')}"
+
+
+def _resource_piece(target: Object, now: Object | None) -> str:
+    if "averageValue" in target:
+        return f"{_part(now, 'averageValue')}/{target['averageValue']}"
+    share = (now or {}).get("averageUtilization")
+    seen = printing.UNKNOWN if share is None else f"{share}%"
+    wanted = target.get("averageUtilization")
+    return f"{seen}/{'<auto>' if wanted is None else f'{wanted}%'}"
+
+
+def _part(now: Object | None, key: str) -> str:
+    return str((now or {}).get(key, printing.UNKNOWN))

@@ -1,0 +1,113 @@
+"""Conversion of HorizontalPodAutoscaler between autoscaling/v1 and v2.
+
+v1 knows one metric, cpu utilization; what it cannot say travels in annotations, so that a client of v1 that writes back
+what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
+
+Called by the record. Inputs are not changed.
+
+Source: docs/spec/api.md 4.
+"""
+
+from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults, hpa_metrics_v1
+from podscaler.api.resource.resources import Object
+
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
+_KEPT_SPEC = ("scaleTargetRef", "minReplicas", "maxReplicas")
+
+
+def to_v2(hpa: Object) -> Object:
+    """The v2 form of a v1 object."""
+    converted: Object = {**hpa, "apiVersion": "autoscaling/v2"}
+    converted["spec"] = _spec_to_v2(hpa)
+    converted["status"] = _status_to_v2(hpa)
+    hpa_annotations.strip(converted)
+    return converted
+
+
+def _spec_to_v2(hpa: Object) -> Object:
+    spec = hpa.get("spec") or {}
+    converted: Object = {name: spec[name] for name in _KEPT_SPEC if name in spec}
+    noted = hpa_annotations.noted(hpa, hpa_annotations.METRICS) or []
+    metrics = [hpa_metrics_v1.spec_to_v2(metric) for metric in noted]
+    target_pct = spec.get("targetCPUUtilizationPercentage")
+    if target_pct is not None:
+        metrics.append(hpa_defaults.cpu_utilization(target_pct))
+    converted["metrics"] = metrics or [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)]
+    if behavior := hpa_annotations.noted(hpa, hpa_annotations.BEHAVIOR):
+        converted["behavior"] = behavior
+    return converted
+
+
+def _status_to_v2(hpa: Object) -> Object:
+    status = hpa.get("status") or {}
+    kept = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
+    converted: Object = {name: status[name] for name in kept if name in status}
+    noted = hpa_annotations.noted(hpa, hpa_annotations.CURRENT_METRICS)
+    current_pct = status.get("currentCPUUtilizationPercentage")
+    if noted:
+        converted["currentMetrics"] = [hpa_metrics_v1.status_to_v2(metric) for metric in noted]
+    elif current_pct is not None:
+        resource = {"name": "cpu", "current": {"averageUtilization": current_pct}}
+        converted["currentMetrics"] = [{"type": "Resource", "resource": resource}]
+    if conditions := hpa_annotations.noted(hpa, hpa_annotations.CONDITIONS):
+        converted["conditions"] = conditions
+    holder: Object = {"status": converted}
+    hpa_defaults.fill_status(holder)
+    return converted
+
+
+def from_v2(hpa: Object) -> Object:
+    """The v1 form of a v2 object (complete with defaults)."""
+    converted: Object = {**hpa, "apiVersion": "autoscaling/v1"}
+    spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
+    hpa_annotations.replace(converted, _notes(spec, status))
+    converted["spec"] = {name: spec[name] for name in _KEPT_SPEC if name in spec}
+    targets = [metric["resource"]["target"]["averageUtilization"] for metric in _cpu_metrics(spec)]
+    if targets:
+        converted["spec"]["targetCPUUtilizationPercentage"] = targets[0]
+    converted["status"] = _status_from_v2(status)
+    return converted
+
+
+def _status_from_v2(status: Object) -> Object:
+    converted: Object = {name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status}
+    converted["currentReplicas"] = status.get("currentReplicas", 0)
+    converted["desiredReplicas"] = status.get("desiredReplicas", 0)
+    seen = [
+        metric["resource"]["current"]["averageUtilization"]
+        for metric in status.get("currentMetrics") or []
+        if _is_cpu_with(metric, "current")
+    ]
+    if seen:
+        converted["currentCPUUtilizationPercentage"] = seen[-1]
+    return converted
+
+
+def _is_cpu_with(metric: Object, part: str) -> bool:
+    source = metric.get("resource") or {}
+    utilization = (source.get(part) or {}).get("averageUtilization")
+    return metric.get("type") == "Resource" and source.get("name") == "cpu" and utilization is not None
+
+
+def _cpu_metrics(spec: Object) -> list[Object]:
+    return [metric for metric in spec.get("metrics") or [] if _is_cpu_with(metric, "target")]
+
+
+def _notes(spec: Object, status: Object) -> dict[str, str]:
+    """The annotations that carry what v1 cannot say."""
+    metrics = spec.get("metrics") or []
+    parts: dict[str, list[Object]] = {
+        hpa_annotations.METRICS: [
+            hpa_metrics_v1.spec_from_v2(metric) for metric in metrics if not _is_cpu_with(metric, "target")
+        ],
+        hpa_annotations.CURRENT_METRICS: [
+            hpa_metrics_v1.status_from_v2(metric) for metric in status.get("currentMetrics") or []
+        ],
+        hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
+    }
+    notes = {key: hpa_annotations.text(value) for key, value in parts.items() if value}
+    return notes | hpa_annotations.behavior_note(spec)
+
+
+def _condition(condition: Object) -> Object:
+    return {name: condition[name] for name in _CONDITION if name in condition}

@@ -1,0 +1,59 @@
+"""Conversion of HorizontalPodAutoscaler between autoscaling/v2beta1 and v2.
+
+v2beta1 has flat metrics, those of v1's annotations, and no behavior, which travels in an annotation.
+
+Called by the record in `hpa_removed`. Inputs are not changed.
+
+Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
+"""
+
+from podscaler.api.kinds.autoscaling import (
+    hpa_annotations,
+    hpa_defaults,
+    hpa_metrics_v1,
+    hpa_v1_annotations,
+    hpa_v2beta2,
+)
+from podscaler.api.resource.resources import Object
+
+API_VERSION = "autoscaling/v2beta1"
+MESSAGE = "autoscaling/v2beta1.HorizontalPodAutoscaler"
+
+
+def fill(hpa: Object) -> None:
+    """Defaults, in place: one replica at least, 80 % of cpu. A behavior in the annotation is left as it is."""
+    spec = hpa.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        cpu = {"name": "cpu", "targetAverageUtilization": hpa_defaults.DEFAULT_UTILIZATION_PCT}
+        spec["metrics"] = [{"type": "Resource", "resource": cpu}]
+
+
+def to_v2(hpa: Object) -> Object:
+    """The v2 form of a v2beta1 object."""
+    spec, status = {**(hpa.get("spec") or {})}, {**(hpa.get("status") or {})}
+    flat = hpa_v1_annotations.metric_specs(spec.get("metrics") or [])
+    spec["metrics"] = [hpa_metrics_v1.spec_to_v2(metric) for metric in flat]
+    if behavior := hpa_annotations.noted(hpa, hpa_annotations.BEHAVIOR):
+        spec["behavior"] = behavior
+    current = hpa_v1_annotations.metric_statuses(status.get("currentMetrics") or [])
+    status["currentMetrics"] = [hpa_metrics_v1.status_to_v2(metric) for metric in current]
+    converted: Object = {**hpa, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
+    hpa_defaults.fill_status(converted)
+    hpa_annotations.strip(converted)
+    return converted
+
+
+def from_v2(hpa: Object) -> Object:
+    """The v2beta1 form of a v2 object (complete with defaults)."""
+    spec = {**(hpa.get("spec") or {})}
+    notes = hpa_annotations.behavior_note(spec)
+    spec.pop("behavior", None)
+    if "metrics" in spec:
+        spec["metrics"] = [hpa_metrics_v1.spec_from_v2(metric) for metric in spec["metrics"]]
+    status = hpa_v2beta2.status_from_v2(hpa.get("status") or {})
+    current = [hpa_metrics_v1.status_from_v2(metric) for metric in status["currentMetrics"] or []]
+    status["currentMetrics"] = current or None
+    converted: Object = {**hpa, "apiVersion": API_VERSION, "spec": spec, "status": status}
+    hpa_annotations.replace(converted, notes)
+    return converted

@@ -1,0 +1,91 @@
+"""Conversion of HorizontalPodAutoscaler between autoscaling/v2beta2 and v2.
+
+v2beta2 is v2 without tolerances and without the generation that a condition is about. Tolerances travel in two
+annotations of their own, as plain quantities; the generations are lost.
+
+Called by the record in `hpa_removed`. Inputs are not changed.
+
+Source: docs/spec/api.md 6 (Older versions); the annotations are upstream's (scale-up-tolerance, scale-down-tolerance).
+"""
+
+from typing import Any
+
+from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Object
+from podscaler.api.text.json_text import DecodeError
+
+API_VERSION = "autoscaling/v2beta2"
+MESSAGE = "autoscaling/v2beta2.HorizontalPodAutoscaler"
+
+_TOLERANCES = {
+    "scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE,
+    "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE,
+}
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
+
+
+def to_v2(hpa: Object) -> Object:
+    """The v2 form of a v2beta2 object. Raises DecodeError for a tolerance annotation that is no quantity."""
+    converted: Object = {**hpa, "apiVersion": "autoscaling/v2"}
+    spec = {**(hpa.get("spec") or {})}
+    behavior = _with_tolerances(spec.get("behavior"), hpa_annotations.of(hpa))
+    if behavior is not None:
+        spec["behavior"] = behavior
+    converted["spec"] = spec
+    converted["status"] = {**(hpa.get("status") or {})}
+    hpa_defaults.fill_status(converted)
+    hpa_annotations.strip(converted)
+    return converted
+
+
+def _with_tolerances(behavior: Object | None, annotations: dict[str, str]) -> Object | None:
+    for direction, key in _TOLERANCES.items():
+        if key in annotations:
+            rules = (behavior or {}).get(direction) or {}
+            behavior = {**(behavior or {}), direction: {**rules, "tolerance": _tolerance(key, annotations[key])}}
+    return behavior
+
+
+def _tolerance(key: str, text: str) -> str:
+    try:
+        return str(Quantity.parse(text))
+    except ValueError as error:
+        raise DecodeError(f'failed to parse annotation "{key}": {error}') from None
+
+
+def from_v2(hpa: Object) -> Object:
+    """The v2beta2 form of a v2 object (complete with defaults)."""
+    converted: Object = {**hpa, "apiVersion": API_VERSION}
+    spec = {**(hpa.get("spec") or {})}
+    behavior = spec.get("behavior") or {}
+    hpa_annotations.replace(converted, _tolerance_notes(behavior))
+    if "behavior" in spec:
+        spec["behavior"] = {direction: _without(rules, "tolerance") for direction, rules in behavior.items()}
+    converted["spec"] = spec
+    converted["status"] = status_from_v2(hpa.get("status") or {})
+    return converted
+
+
+def _tolerance_notes(behavior: Object) -> dict[str, str]:
+    found = {key: (behavior.get(direction) or {}).get("tolerance") for direction, key in _TOLERANCES.items()}
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _without(rules: Object, name: str) -> Object:
+    return {key: value for key, value in rules.items() if key != name}
+
+
+def status_from_v2(status: Object) -> Object:
+    """A status with what v2beta2 and its forerunners always show; its metrics are still those of v2."""
+    return {
+        **{name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status},
+        "currentReplicas": status.get("currentReplicas", 0),
+        "desiredReplicas": status.get("desiredReplicas", 0),
+        "currentMetrics": status.get("currentMetrics") or None,
+        "conditions": _conditions(status.get("conditions")),
+    }
+
+
+def _conditions(conditions: Any) -> list[Object] | None:
+    return [{name: each[name] for name in _CONDITION if name in each} for each in conditions or []] or None

@@ -1,0 +1,214 @@
+"""The structural schema of a PodAutoscaler: spec and status of autoscaling/v2, with its defaults and what it refuses.
+
+Called by `pod_autoscaler`. Types, required fields and kinds of lists come from the one table of API types; what the API
+server of a HorizontalPodAutoscaler checks and defaults in code stands here as schema, and as CEL where a schema cannot
+say it. Only CEL of Kubernetes 1.28 and older is used.
+
+Source: docs/spec/api.md 1 (Types) and 2 (Validation).
+Differs: names of metrics and resources are only checked for being there; a list of metrics has 100 entries at most, one
+of policies 20, so that the rules' cost has a bound.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from podscaler.api.kinds.autoscaling import hpa_defaults
+from podscaler.api.schema import descriptions, schema
+from podscaler.api.schema.schema import Field
+
+Json = dict[str, Any]
+
+V2 = "autoscaling/v2."
+_SCALARS: Mapping[str, Json] = {
+    "string": {"type": "string"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+}
+_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+_QUANTITY: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+_POSITIVE = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_SUFFIX}"
+_NOT_NEGATIVE = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX}"
+_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
+_POLICIES_MAX = 20
+_METRICS_MAX = 100
+
+
+def _rule(rule: str, message: str) -> Json:
+    return {"rule": rule, "message": message}
+
+
+def _percent(value: int) -> Json:
+    return {"type": "Percent", "value": value, "periodSeconds": 15}
+
+
+_UP: Json = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, _percent(100)],
+}
+_DOWN: Json = {"selectPolicy": "Max", "policies": [_percent(100)]}
+
+_LIMITS: Mapping[str, Json] = {
+    "HorizontalPodAutoscalerSpec.minReplicas": {"default": 1, "minimum": 0},
+    "HorizontalPodAutoscalerSpec.maxReplicas": {"minimum": 1},
+    "HorizontalPodAutoscalerSpec.metrics": {
+        "default": [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)],
+        "maxItems": _METRICS_MAX,
+    },
+    "CrossVersionObjectReference.kind": {"minLength": 1},
+    "CrossVersionObjectReference.name": {"minLength": 1},
+    "MetricSpec.type": {"enum": list(_TYPES)},
+    "MetricTarget.type": {"enum": ["Utilization", "Value", "AverageValue"]},
+    "MetricTarget.value": {"pattern": _POSITIVE, "minimum": 1},
+    "MetricTarget.averageValue": {"pattern": _POSITIVE, "minimum": 1},
+    "MetricTarget.averageUtilization": {"minimum": 1},
+    "MetricIdentifier.name": {"minLength": 1},
+    "ResourceMetricSource.name": {"minLength": 1},
+    "ContainerResourceMetricSource.name": {"minLength": 1},
+    "ContainerResourceMetricSource.container": {"minLength": 1},
+    "HPAScalingRules.stabilizationWindowSeconds": {"minimum": 0, "maximum": 3600},
+    "HPAScalingRules.selectPolicy": {"enum": ["Disabled", "Max", "Min"]},
+    "HPAScalingRules.policies": {"minItems": 1, "maxItems": _POLICIES_MAX},
+    "HPAScalingRules.tolerance": {"pattern": _NOT_NEGATIVE, "minimum": 0},
+    "HPAScalingPolicy.type": {"enum": ["Percent", "Pods"]},
+    "HPAScalingPolicy.value": {"minimum": 1},
+    "HPAScalingPolicy.periodSeconds": {"minimum": 1, "maximum": 1800},
+    "HorizontalPodAutoscalerStatus.currentReplicas": {"minimum": 0},
+    "HorizontalPodAutoscalerStatus.desiredReplicas": {"minimum": 0},
+    "HorizontalPodAutoscalerStatus.currentMetrics": {"nullable": True},
+    "HorizontalPodAutoscalerStatus.lastScaleTime": {"nullable": True},
+    "HorizontalPodAutoscalerCondition.lastTransitionTime": {"nullable": True},
+}
+"""What a field's schema says besides its type, by message and field."""
+
+_ONE_OF_TWO = "has(self.{0}) != has(self.{1})"
+_RULES: Mapping[str, list[Json]] = {
+    "HorizontalPodAutoscalerSpec": [
+        _rule(
+            "!has(self.minReplicas) || self.maxReplicas >= self.minReplicas",
+            "maxReplicas must be greater than or equal to `minReplicas`",
+        ),
+        _rule(
+            "!has(self.minReplicas) || self.minReplicas != 0 || "
+            "(has(self.metrics) && self.metrics.exists(m, m.type == 'Object' || m.type == 'External'))",
+            "must specify at least one Object or External metric to support scaling to zero replicas",
+        ),
+        _rule(
+            "self.scaleTargetRef.kind == 'ReplicationController' || "
+            "(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.contains('/'))",
+            "scaleTargetRef.apiVersion must specify API group",
+        ),
+    ],
+    "MetricSpec": [
+        *(
+            _rule(
+                f"self.type != '{kind}' || has(self.{kind[0].lower()}{kind[1:]})",
+                "must populate information for the given metric source",
+            )
+            for kind in _TYPES
+        ),
+        _rule(
+            " + ".join(f"(has(self.{kind[0].lower()}{kind[1:]}) ? 1 : 0)" for kind in _TYPES) + " == 1",
+            "must populate the given metric source only",
+        ),
+    ],
+}
+_TARGET_RULES: Mapping[str, Json] = {
+    "ResourceMetricSource": _rule(
+        _ONE_OF_TWO.format("averageUtilization", "averageValue"),
+        "must set either a target raw value or a target utilization, and not both",
+    ),
+    "ContainerResourceMetricSource": _rule(
+        _ONE_OF_TWO.format("averageUtilization", "averageValue"),
+        "must set either a target raw value or a target utilization, and not both",
+    ),
+    "PodsMetricSource": _rule("has(self.averageValue)", "must specify a positive target averageValue"),
+    "ObjectMetricSource": _rule(
+        "has(self.value) || has(self.averageValue)", "must set either a target value or averageValue"
+    ),
+    "ExternalMetricSource": _rule(
+        _ONE_OF_TWO.format("value", "averageValue"),
+        "must set either a target value for metric or a per-pod target, and not both",
+    ),
+}
+"""What the target of a metric has to say, by the metric's source."""
+
+
+def root() -> Json:
+    """The schema of the whole object; it shares nothing with what the next call returns."""
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": _of_message("HorizontalPodAutoscalerSpec"),
+        "status": _of_message("HorizontalPodAutoscalerStatus"),
+    }
+    text = (
+        "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 HorizontalPodAutoscaler."
+    )
+    return copy.deepcopy({"type": "object", "description": text, "required": ["spec"], "properties": properties})
+
+
+def _of_message(name: str) -> Json:
+    return _object(f"{V2}{name}")
+
+
+def _object(message: str) -> Json:
+    name = message.rpartition(".")[2]
+    known = schema.get_message(message)
+    out: Json = {"type": "object"}
+    if text := descriptions.of_message(message):
+        out["description"] = text
+    fields = list(known.json_fields())
+    if required := [field.name for field in fields if field.required]:
+        out["required"] = required
+    out["properties"] = {field.name: _property(message, name, field) for field in fields}
+    if known.map_type:
+        out["x-kubernetes-map-type"] = known.map_type
+    if rules := _RULES.get(name):
+        out["x-kubernetes-validations"] = list(rules)
+    return out
+
+
+def _property(message: str, owner: str, field: Field) -> Json:
+    out: Json = {}
+    if text := descriptions.of_field(message, field.name):
+        out["description"] = text
+    out |= _value(field)
+    out |= _LIMITS.get(f"{owner}.{field.name}", {})
+    if field.name == "target" and owner in _TARGET_RULES:
+        out["x-kubernetes-validations"] = [_TARGET_RULES[owner]]
+    if owner == "HorizontalPodAutoscalerBehavior":
+        _default_rules(out, _UP if field.name == "scaleUp" else _DOWN)
+    return out
+
+
+def _default_rules(rules: Json, defaults: Json) -> None:
+    """Make both directions appear, with whatever they do not say."""
+    rules["default"] = defaults
+    for name, value in defaults.items():
+        rules["properties"][name]["default"] = value
+
+
+def _value(field: Field) -> Json:
+    if field.repeated:
+        out: Json = {"type": "array", "items": _element(field)}
+        if field.list_type:
+            out["x-kubernetes-list-type"] = field.list_type
+        if field.list_map_keys:
+            out["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
+        return out
+    if field.map:
+        return {"type": "object", "additionalProperties": _element(field)}
+    return _element(field)
+
+
+def _element(field: Field) -> Json:
+    if field.is_scalar:
+        return dict(_SCALARS[field.type])
+    if field.type == schema.QUANTITY:
+        return dict(_QUANTITY)
+    if field.type == schema.TIME:
+        return {"type": "string", "format": "date-time"}
+    return _object(field.type)

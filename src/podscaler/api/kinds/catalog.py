@@ -1,0 +1,71 @@
+"""All kinds that the API server serves, as records.
+
+Called by the API server, which serves what is listed, and by whoever needs a kind's names. A kind is added by writing
+its record in `podscaler.api.kinds` and listing it here.
+"""
+
+from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
+from podscaler.api.kinds.apps import controllerrevision, daemonset, deployment, job, replicaset, statefulset
+from podscaler.api.kinds.autoscaling import hpa
+from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node, serviceaccount
+from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
+from podscaler.api.kinds.pods import pod
+from podscaler.api.kinds.policy import (
+    limitrange,
+    poddisruptionbudget,
+    priorityclass,
+    resourcequota,
+    role,
+    rolebinding,
+    runtimeclass,
+)
+from podscaler.api.kinds.volumes import persistentvolumeclaim
+from podscaler.api.resource.resources import Resource
+
+RESOURCES: tuple[Resource, ...] = (
+    configmap.CONFIG_MAP,
+    endpoints.RESOURCE,
+    event.RESOURCE,
+    limitrange.RESOURCE,
+    namespace.RESOURCE,
+    node.RESOURCE,
+    persistentvolumeclaim.RESOURCE,
+    pod.RESOURCE,
+    replicaset.REPLICATION_CONTROLLER,
+    resourcequota.RESOURCE,
+    configmap.SECRET,
+    serviceaccount.RESOURCE,
+    service.RESOURCE,
+    apiservice.RESOURCE,
+    customresourcedefinition.RESOURCE,
+    controllerrevision.RESOURCE,
+    daemonset.RESOURCE,
+    deployment.RESOURCE,
+    replicaset.RESOURCE,
+    statefulset.RESOURCE,
+    hpa.RESOURCE,
+    job.RESOURCE,
+    lease.RESOURCE,
+    endpointslice.RESOURCE,
+    event.NEW_FACE,
+    metrics.NODE_METRICS,
+    metrics.POD_METRICS,
+    ingressclass.RESOURCE,
+    ingress.RESOURCE,
+    networkpolicy.RESOURCE,
+    runtimeclass.RESOURCE,
+    poddisruptionbudget.RESOURCE,
+    rolebinding.CLUSTER_ROLE_BINDING,
+    role.CLUSTER_ROLE,
+    rolebinding.ROLE_BINDING,
+    role.ROLE,
+    priorityclass.RESOURCE,
+)
+"""Core group first, then by group; within a group by name, as discovery lists them."""
+
+_BY_KEY = {resource.key: resource for resource in RESOURCES}
+
+
+def get(key: str) -> Resource:
+    """The record of `Resource.key` (`pods`, `deployments.apps`). Raises KeyError for a kind that is not served."""
+    return _BY_KEY[key]

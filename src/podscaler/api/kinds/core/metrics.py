@@ -1,0 +1,86 @@
+"""The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored, where a node measures.
+
+The objects come from the sampler of the node. Storage version here is the form in which they are handed over: v1beta1.
+An API server without a node may keep them like other objects instead (`stored_among`): whoever plays the node in a
+test creates them.
+
+Source: the resource metrics API; what metrics-server's tables show.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Version
+
+_USAGES = ("cpu", "memory")
+
+
+def _row(metrics: Object, now_ns: int) -> list[Any]:
+    del now_ns
+    measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
+    usages = [each.get("usage") or {} for each in measured]
+    totals = [_total(usages, name) for name in _USAGES]
+    return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
+
+
+def _total(usages: list[Object], name: str) -> str:
+    parts = [Quantity.parse(usage[name]) for usage in usages if name in usage]
+    total = parts[0] if parts else Quantity.parse("0")
+    for part in parts[1:]:
+        total = total + part
+    return str(total)
+
+
+def _printer(kind: str) -> Printer:
+    return Printer(
+        columns=(
+            Column("Name", format="name", description=f"Name of the {kind}."),
+            Column("cpu", format="quantity", description="Processor time used, in cores."),
+            Column("memory", format="quantity", description="Memory in use, in bytes."),
+            Column("Window", format="duration", description="The span over which it was measured."),
+        ),
+        row=_row,
+    )
+
+
+def _versions(kind: str) -> tuple[Version, ...]:
+    return (Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}"))
+
+
+POD_METRICS = Resource(
+    group="metrics.k8s.io",
+    plural="pods",
+    singular="pod",
+    kind="PodMetrics",
+    versions=_versions("PodMetrics"),
+    storage_version="v1beta1",
+    stored=False,
+    printer=_printer("pod"),
+)
+
+NODE_METRICS = Resource(
+    group="metrics.k8s.io",
+    plural="nodes",
+    singular="node",
+    kind="NodeMetrics",
+    versions=_versions("NodeMetrics"),
+    storage_version="v1beta1",
+    namespaced=False,
+    stored=False,
+    printer=_printer("node"),
+)
+
+GROUP = POD_METRICS.group
+
+
+def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The records, with those of metrics as kinds whose objects clients create and the server keeps."""
+    return tuple(replace(one, stored=True) if one.group == GROUP else one for one in resources)
+
+
+def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The records without those of metrics."""
+    return tuple(one for one in resources if one.group != GROUP)

@@ -1,0 +1,118 @@
+"""The record of Node (core/v1).
+
+Source: golden captures; the API reference of core/v1.
+"""
+
+from typing import Any
+
+from podscaler.api.machinery import printing
+from podscaler.api.resource import status_subresource
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+
+_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_ROLE_LABEL = "kubernetes.io/role"
+
+
+def fill(node: Object) -> None:
+    """What a node always shows, in place; allocatable defaults to the capacity."""
+    node.setdefault("spec", {})
+    status = node.setdefault("status", {})
+    if status.get("capacity") and "allocatable" not in status:
+        status["allocatable"] = {**status["capacity"]}
+    status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {}).setdefault("Port", 0)
+    info = status.setdefault("nodeInfo", {})
+    for name in _INFO:
+        info.setdefault(name, "")
+
+
+def _prepare_create(new: Object) -> None:
+    """A new node is not ready: nothing is to be scheduled on it until someone takes the taint away."""
+    taints = new["spec"].setdefault("taints", [])
+    if not any(taint.get("key") == _NOT_READY["key"] for taint in taints):
+        taints.append({**_NOT_READY})
+
+
+def _roles(labels: dict[str, str]) -> list[str]:
+    named = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
+    return sorted(role for role in named | {labels.get(_ROLE_LABEL, "")} if role)
+
+
+def _condition_text(node: Object) -> str:
+    ready = [each for each in (node.get("status") or {}).get("conditions") or [] if each.get("type") == "Ready"]
+    words = ["Ready" if each.get("status") == "True" else "NotReady" for each in ready] or ["Unknown"]
+    if (node.get("spec") or {}).get("unschedulable"):
+        words.append("SchedulingDisabled")
+    return ",".join(words)
+
+
+def _address(node: Object, kind: str) -> str:
+    listed = (node.get("status") or {}).get("addresses") or []
+    return next((each.get("address", "") for each in listed if each.get("type") == kind), printing.NONE)
+
+
+def _row(node: Object, now_ns: int) -> list[Any]:
+    info = {**dict.fromkeys(_INFO, ""), **((node.get("status") or {}).get("nodeInfo") or {})}
+    kernel = info["kernelVersion"] or printing.UNKNOWN
+    return [
+        node["metadata"].get("name", ""),
+        _condition_text(node),
+        printing.or_none(_roles(node["metadata"].get("labels") or {})),
+        printing.created_age(node, now_ns),
+        info["kubeletVersion"],
+        _address(node, "InternalIP"),
+        _address(node, "ExternalIP"),
+        info["osImage"] or printing.UNKNOWN,
+        f"{kernel} ({info['architecture']})" if info["architecture"] else kernel,
+        info["containerRuntimeVersion"] or printing.UNKNOWN,
+    ]
+
+
+def _is_unschedulable(node: Object) -> str:
+    return "true" if (node.get("spec") or {}).get("unschedulable") else "false"
+
+
+RESOURCE = Resource(
+    group="",
+    plural="nodes",
+    singular="node",
+    kind="Node",
+    versions=(Version("v1", "core/v1.Node", default=fill),),
+    storage_version="v1",
+    namespaced=False,
+    short_names=("no",),
+    has_status=True,
+    fields=lambda node: {"spec.unschedulable": _is_unschedulable(node)},
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the node."),
+            Column("Status", description="Whether the node is ready for pods."),
+            Column("Roles", description="What the node is labelled to be for."),
+            Column("Age", description="Time since the node was created."),
+            Column("Version", description="Version that the node reports."),
+            Column("Internal-IP", description="Address of the node within the cluster.", priority=1),
+            Column("External-IP", description="Address of the node for the outside.", priority=1),
+            Column("OS-Image", description="Operating system of the node.", priority=1),
+            Column("Kernel-Version", description="Kernel and architecture of the node.", priority=1),
+            Column("Container-Runtime", description="What runs the containers on the node.", priority=1),
+        ),
+        row=_row,
+    ),
+)

@@ -1,0 +1,116 @@
+"""What an update of a Service keeps and drops of the addresses and ports that were given out for it.
+
+Called by the record of Service, before validation. A client that does not name what it was given keeps it; one that
+changes `clusterIP` alone means `clusterIPs` too; one that changes the type gives up what the new type has no use for.
+
+Source: upstream's storage and strategy of Services (allocated values, linked fields, fields that depend on the type).
+"""
+
+from podscaler.api.resource.resources import Object
+
+OUTSIDE = ("NodePort", "LoadBalancer")
+"""The types that have node ports."""
+
+
+def is_reached_through_nodes(spec: Object) -> bool:
+    """Whether the ports of such a Service may be ports of nodes, too."""
+    return spec.get("type") in OUTSIDE
+
+
+def is_given_node_ports(spec: Object) -> bool:
+    """Whether ports that name no node port are given one; a LoadBalancer may do without."""
+    if spec.get("type") == "LoadBalancer":
+        return bool(spec.get("allocateLoadBalancerNodePorts", True))
+    return spec.get("type") == "NodePort"
+
+
+def has_health_check(spec: Object) -> bool:
+    """Whether nodes say at a port of their own whether they lead to the Service."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
+def link_created(spec: Object) -> None:
+    """A new Service with `clusterIP` alone has it in `clusterIPs`, in place; the other way round is a fault."""
+    if spec.get("clusterIP") and not spec.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+
+
+def settle(new: Object, old: Object) -> None:
+    """Bring the new spec in line with the old one, in place."""
+    if _has_address(new) and _has_address(old):
+        for name in ("clusterIP", "clusterIPs"):
+            if not new.get(name) and old.get(name):
+                new[name] = old[name]
+    if is_reached_through_nodes(new) and is_reached_through_nodes(old):
+        _keep_node_ports(new, old)
+    if has_health_check(new) and has_health_check(old) and old.get("healthCheckNodePort"):
+        new["healthCheckNodePort"] = new.get("healthCheckNodePort") or old["healthCheckNodePort"]
+    _link_addresses(new, old)
+    _drop_address(new, old)
+    _drop_ports(new, old)
+
+
+def _has_address(spec: Object) -> bool:
+    return spec.get("type") != "ExternalName"
+
+
+def _keep_node_ports(new: Object, old: Object) -> None:
+    """Ports are the same by name; what the client put on another port is not taken from it."""
+    taken = set(_node_ports(new)) & set(_node_ports(old))
+    given_out = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
+    for port in new.get("ports") or []:
+        kept = given_out.get(port.get("name", ""), 0)
+        if not port.get("nodePort") and kept and kept not in taken:
+            port["nodePort"] = kept
+
+
+def _link_addresses(new: Object, old: Object) -> None:
+    """`clusterIPs` follows a change of `clusterIP`, unless the client changed it as well."""
+    if new.get("clusterIP", "") == old.get("clusterIP", "") or not _same_addresses(new, old):
+        return
+    if new.get("clusterIP"):
+        new["clusterIPs"] = [new["clusterIP"]]
+    else:
+        new.pop("clusterIPs", None)
+
+
+def _drop_address(new: Object, old: Object) -> None:
+    if _has_address(new) or not _has_address(old):
+        return
+    if _same_addresses(new, old):
+        new.pop("clusterIP", None)
+        new.pop("clusterIPs", None)
+    for name in ("ipFamilies", "ipFamilyPolicy"):
+        if new.get(name) == old.get(name):
+            new.pop(name, None)
+
+
+def _drop_ports(new: Object, old: Object) -> None:
+    if is_reached_through_nodes(old) and not is_reached_through_nodes(new) and _node_ports(new) == _node_ports(old):
+        for port in new.get("ports") or []:
+            port.pop("nodePort", None)
+    if has_health_check(old) and not has_health_check(new):
+        _drop_same(new, old, "healthCheckNodePort")
+    if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
+        _drop_same(new, old, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+    if _is_reached_from_outside(old) and not _is_reached_from_outside(new):
+        _drop_same(new, old, "externalTrafficPolicy")
+
+
+def _drop_same(new: Object, old: Object, *names: str) -> None:
+    for name in names:
+        if new.get(name) == old.get(name):
+            new.pop(name, None)
+
+
+def _is_reached_from_outside(spec: Object) -> bool:
+    return is_reached_through_nodes(spec) or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
+
+
+def _same_addresses(new: Object, old: Object) -> bool:
+    return (new.get("clusterIPs") or []) == (old.get("clusterIPs") or [])
+
+
+def _node_ports(spec: Object) -> list[int]:
+    """The node ports that are set, in the order of the ports."""
+    return [port["nodePort"] for port in spec.get("ports") or [] if port.get("nodePort")]

@@ -1,0 +1,75 @@
+"""What upstream's admission plugins add to a new pod, as far as it shows in the stored object.
+
+Called by the Pod record when a pod is created. Differs: without the ServiceAccount plugin, as in the golden captures.
+What classes make of a pod (`pod_classes`) is there already where they are looked up.
+
+Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.kinds.pods import pod_classes, pod_defaults
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Object
+
+_EVICTION_DELAY_S = 300
+
+
+def admit(pod: Object) -> None:
+    """Give a new pod its tolerations, its first status and, unless its class did, its priority, in place."""
+    spec = pod["spec"]
+    tolerate(spec)
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", pod_classes.DEFAULT_POLICY)
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+
+
+def admit_again(pod: Object, old: Object) -> None:
+    """Give a changed pod what admission once gave it, where a client left it out, in place."""
+    spec = pod["spec"]
+    tolerate(spec)
+    for name in ("priority", "preemptionPolicy"):
+        if name in old["spec"]:
+            spec.setdefault(name, old["spec"][name])
+
+
+def tolerate(spec: Object) -> None:
+    """Let a pod stay for a while on a node that is gone or not ready, unless it says itself for how long."""
+    _tolerate(spec, "node.kubernetes.io/not-ready")
+    _tolerate(spec, "node.kubernetes.io/unreachable")
+
+
+def _tolerate(spec: Object, taint: str) -> None:
+    listed = spec.setdefault("tolerations", [])
+    if any(_covers(each, taint) for each in listed):
+        return
+    listed.append({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_DELAY_S})
+
+
+def _covers(toleration: Object, taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def qos_class(spec: Object) -> str:
+    """Guaranteed: cpu and memory limited everywhere, requests equal; BestEffort: nothing asked; else Burstable.
+
+    Only cpu and memory count, and only containers and init containers.
+    """
+    parts = [each.get("resources") or {} for each in pod_defaults.containers({**spec, "ephemeralContainers": []})]
+    requests = [_positive(part.get("requests") or {}) for part in parts]
+    limits = [_positive(part.get("limits") or {}) for part in parts]
+    if not any(requests) and not any(limits):
+        return "BestEffort"
+    if all(set(limit) == {"cpu", "memory"} for limit in limits) and _all_equal(requests, limits):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _positive(amounts: Object) -> dict[str, Quantity]:
+    parsed = {name: Quantity.parse(str(amounts[name])) for name in ("cpu", "memory") if name in amounts}
+    return {name: amount for name, amount in parsed.items() if amount > Quantity.parse("0")}
+
+
+def _all_equal(requests: Iterable[dict[str, Quantity]], limits: Iterable[dict[str, Quantity]]) -> bool:
+    """Whether every request equals its limit; a request that is not given is the limit."""
+    return all({**limit, **request} == limit for request, limit in zip(requests, limits, strict=True))

@@ -1,0 +1,131 @@
+"""API defaults of pod specs, alone (Pod) or inside a template (Deployment, ReplicaSet, ...).
+
+Called by the records of those kinds before validation, in place. Only absent fields are filled.
+
+Source: what a v1.37 server stores (golden captures), the API reference of core/v1.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from podscaler.api.resource.resources import Object
+
+GRACE_PERIOD_S = 30
+
+_READABLE_BY_ALL = 0o644
+
+
+def fill_pod(pod: Object) -> None:
+    """Defaults of a Pod: those of its spec, requests from limits, and service links."""
+    spec = pod.setdefault("spec", {})
+    fill_pod_spec(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    spec.setdefault("enableServiceLinks", True)
+    for container in containers(spec):
+        _fill_requests(container.get("resources") or {})
+
+
+def fill_template(workload_spec: Object) -> None:
+    """Defaults of the `template` of a workload's spec."""
+    fill_pod_spec(workload_spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def fill_pod_spec(spec: Object) -> None:
+    """Defaults that pods and templates share."""
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD_S)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    _mirror_service_account(spec)
+    for container in containers(spec):
+        _fill_container(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes") or []:
+        _fill_volume(volume)
+
+
+def containers(spec: Object) -> Iterator[Object]:
+    """All containers of a pod spec: init containers, containers, ephemeral containers."""
+    for group in ("initContainers", "containers", "ephemeralContainers"):
+        yield from spec.get(group) or []
+
+
+def _mirror_service_account(spec: Object) -> None:
+    """`serviceAccount` is the old name of `serviceAccountName`; both are always shown."""
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if name:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+
+def _fill_container(container: Object, *, host_network: bool) -> None:
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+    container.setdefault("resources", {})
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    for port in container.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+        if host_network:
+            port.setdefault("hostPort", port.get("containerPort", 0))
+    for variable in container.get("env") or []:
+        _fill_source(variable.get("valueFrom") or {})
+    for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe := container.get(kind):
+            _fill_probe(probe)
+    for hook in ("postStart", "preStop"):
+        _fill_http((container.get("lifecycle") or {}).get(hook) or {})
+
+
+def _pull_policy(image: str) -> str:
+    """`Always` for images without a tag, or with the tag `latest`, and without a digest."""
+    if not image or "@" in image:
+        return "IfNotPresent"
+    tag = image.rsplit("/", 1)[-1].partition(":")[2]
+    return "Always" if tag in ("", "latest") else "IfNotPresent"
+
+
+def _fill_source(source: Object) -> None:
+    if field := source.get("fieldRef"):
+        field.setdefault("apiVersion", "v1")
+    if file := source.get("fileKeyRef"):
+        file.setdefault("optional", False)
+
+
+def _fill_probe(probe: Object) -> None:
+    # Zero means unset for these four; a client that sends 0 gets the default as well.
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        probe[key] = probe.get(key) or value
+    _fill_http(probe)
+    if grpc := probe.get("grpc"):
+        grpc.setdefault("service", "")
+
+
+def _fill_http(handler: Object) -> None:
+    if (http := handler.get("httpGet")) is not None:
+        http["path"] = http.get("path") or "/"
+        http["scheme"] = http.get("scheme") or "HTTP"
+
+
+def _fill_requests(resources: Object) -> None:
+    if limits := resources.get("limits"):
+        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+
+
+def _fill_volume(volume: Object) -> None:
+    if set(volume) <= {"name"}:
+        volume["emptyDir"] = {}
+    for kind in ("secret", "configMap", "downwardAPI", "projected"):
+        if (source := volume.get(kind)) is not None:
+            source.setdefault("defaultMode", _READABLE_BY_ALL)
+    if (host_path := volume.get("hostPath")) is not None:
+        host_path.setdefault("type", "")
+    _fill_files(volume.get("downwardAPI") or {})
+    for source in (volume.get("projected") or {}).get("sources") or []:
+        _fill_files(source.get("downwardAPI") or {})
+        if (token := source.get("serviceAccountToken")) is not None:
+            token.setdefault("expirationSeconds", 3600)
+
+
+def _fill_files(downward: dict[str, Any]) -> None:
+    for item in downward.get("items") or []:
+        _fill_source(item)

@@ -1,0 +1,134 @@
+"""What a LimitRange makes of a new pod: amounts that containers do not name, and whether it may have those they do.
+
+Called by `podscaler.controlplane.admission.limit_ranges`. Requests that a LimitRange gives are what autoscalers measure
+by.
+
+Source: upstream's admission plugin LimitRanger, its annotation and its messages.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Object
+
+ANNOTATION = "kubernetes.io/limit-ranger"
+_GROUPS = (("containers", "container"), ("initContainers", "init container"))
+
+Amounts = Mapping[str, Quantity]
+
+
+def complete(pod: Object, limit_range: Object) -> None:
+    """Give the containers of a pod, in place, what the range has for those that name nothing."""
+    limits, requests = _defaults(limit_range, "default"), _defaults(limit_range, "defaultRequest")
+    notes = [
+        note
+        for group, called in _GROUPS
+        for container in pod["spec"].get(group) or []
+        for note in _complete_container(container, requests, limits, called)
+    ]
+    if notes:
+        annotations = pod["metadata"].get("annotations") or {}
+        pod["metadata"]["annotations"] = annotations | {ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
+
+
+def _defaults(limit_range: Object, part: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in _items(limit_range, "Container"):
+        found |= item.get(part) or {}
+    return found
+
+
+def _items(limit_range: Object, kind: str) -> Iterator[Object]:
+    for item in (limit_range.get("spec") or {}).get("limits") or []:
+        if item.get("type") == kind:
+            yield item
+
+
+def _complete_container(
+    container: Object, requests: Mapping[str, str], limits: Mapping[str, str], called: str
+) -> Iterator[str]:
+    for part, given, told in (("requests", requests, "request"), ("limits", limits, "limit")):
+        resources = container.setdefault("resources", {})
+        named = resources.get(part) or {}
+        new = {name: amount for name, amount in given.items() if name not in named}
+        if new:
+            resources[part] = {**named, **new}
+            yield f"{', '.join(sorted(new))} {told} for {called} {container.get('name', '')}"
+
+
+def faults(pod: Object, limit_range: Object) -> list[str]:
+    """Why the range does not allow a pod."""
+    spec, found = pod["spec"], []
+    for item in (limit_range.get("spec") or {}).get("limits") or []:
+        if item.get("type") == "Container":
+            for group, _ in _GROUPS:
+                for container in spec.get(group) or []:
+                    found += _faults(item, _amounts(container, "requests"), _amounts(container, "limits"))
+        elif item.get("type") == "Pod":
+            found += _faults(item, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
+    return found
+
+
+def _amounts(container: Object, part: str) -> dict[str, Quantity]:
+    given = (container.get("resources") or {}).get(part) or {}
+    return {name: Quantity.parse(str(amount)) for name, amount in given.items()}
+
+
+def _of_pod(spec: Object, part: str) -> dict[str, Quantity]:
+    """The sum over containers and sidecars, or the largest init container where that is more."""
+    inits = spec.get("initContainers") or []
+    together = [*(spec.get("containers") or []), *(each for each in inits if each.get("restartPolicy") == "Always")]
+    total: dict[str, Quantity] = {}
+    for container in together:
+        for name, amount in _amounts(container, part).items():
+            total[name] = total[name] + amount if name in total else amount
+    for container in inits:
+        for name, amount in _amounts(container, part).items():
+            total[name] = max(total.get(name, amount), amount)
+    return total
+
+
+def _faults(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
+    kind = item["type"]
+    return [
+        *_bound_faults("minimum", kind, item.get("min") or {}, (("request", requests), ("limit", limits))),
+        *_bound_faults("maximum", kind, item.get("max") or {}, (("limit", limits), ("request", requests))),
+        *_ratio_faults(kind, item.get("maxLimitRequestRatio") or {}, requests, limits),
+    ]
+
+
+def _bound_faults(
+    bound: str, kind: str, bounds: Mapping[str, Any], given: tuple[tuple[str, Amounts], ...]
+) -> Iterator[str]:
+    """The first of `given` must be there and keep to the bound, the other one only if it is there."""
+    (main, amounts), _ = given
+    for name in sorted(bounds):
+        text, least = f"{bound} {name} usage per {kind} is {bounds[name]}", Quantity.parse(str(bounds[name]))
+        if name not in amounts:
+            yield f"{text}.  No {main} is specified"
+            continue
+        for called, held in given:
+            beyond = name in held and (held[name] < least if bound == "minimum" else least < held[name])
+            if beyond:
+                yield f"{text}, but {called} is {held[name]}"
+                break
+
+
+def _ratio_faults(kind: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for name in sorted(ratios):
+        allowed = Quantity.parse(str(ratios[name]))
+        text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"
+        missing = next(
+            (called for called, held in (("request", requests), ("limit", limits)) if not _is_set(held, name)), ""
+        )
+        if missing:
+            yield f"{text}, but no {missing} is specified or {missing} is 0"
+            continue
+        ratio = limits[name].approximate_float() / requests[name].approximate_float()
+        if ratio > allowed.approximate_float():
+            yield f"{text}, but provided ratio is {ratio:f}"
+
+
+def _is_set(amounts: Amounts, name: str) -> bool:
+    return name in amounts and amounts[name].sign() > 0

@@ -1,0 +1,168 @@
+"""How `kubectl get pods` shows a pod: readiness, one word of status, restarts.
+
+Called through the Pod record's printer. The status word is the most telling of: the pod's phase or reason, the first
+unfinished init container, the last container that waits or has ended, deletion.
+
+Source: the columns and cells of a v1.37 server (golden captures).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.api.machinery import printing
+from podscaler.api.resource.resources import Column, Object, Printer
+
+
+@dataclass(slots=True)
+class _Restarts:
+    count: int = 0
+    last_at: str = ""
+
+    def add(self, container: Object) -> None:
+        self.count += container.get("restartCount", 0)
+        ended = (container.get("lastState") or {}).get("terminated") or {}
+        # RFC 3339 texts in UTC with whole seconds sort like the instants that they name.
+        self.last_at = max(self.last_at, ended.get("finishedAt") or "")
+
+
+@dataclass(slots=True)
+class _Summary:
+    status: str
+    ready: int = 0
+    restarts: int = 0
+    restarted_at: str = ""
+    sidecars: _Restarts = field(default_factory=_Restarts)
+
+
+def row(pod: Object, now_ns: int) -> list[Any]:
+    """The nine cells of a pod."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    summary = _summarize(pod, spec, status)
+    total = len(spec.get("containers") or []) + len(_sidecar_names(spec))
+    return [
+        pod["metadata"].get("name", ""),
+        f"{summary.ready}/{total}",
+        summary.status,
+        _restarts(summary, now_ns),
+        printing.created_age(pod, now_ns),
+        _ip(status) or printing.NONE,
+        spec.get("nodeName") or printing.NONE,
+        status.get("nominatedNodeName") or printing.NONE,
+        _readiness_gates(spec, status),
+    ]
+
+
+PRINTER = Printer(
+    columns=(
+        Column("Name", format="name", description="Name of the pod, unique within its namespace."),
+        Column("Ready", description="How many of the pod's containers are ready, of all."),
+        Column("Status", description="What the pod is doing, in one word."),
+        Column("Restarts", description="How often containers were restarted, and when last."),
+        Column("Age", description="Time since the pod was created."),
+        Column("IP", description="Address of the pod.", priority=1),
+        Column("Node", description="Node on which the pod runs.", priority=1),
+        Column("Nominated Node", description="Node on which room is being made for the pod.", priority=1),
+        Column("Readiness Gates", description="How many of the pod's readiness gates are passed, of all.", priority=1),
+    ),
+    row=row,
+)
+
+
+def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
+    summary = _Summary(status.get("reason") or status.get("phase", ""))
+    if any(each.get("reason") == "SchedulingGated" for each in _conditions(status, "PodScheduled")):
+        summary.status = "SchedulingGated"
+    initializing = _look_at_init_containers(summary, spec, status)
+    if not initializing or _is_true(status, "Initialized"):
+        _look_at_containers(summary, status)
+    if pod["metadata"].get("deletionTimestamp"):
+        if status.get("reason") == "NodeLost":
+            summary.status = "Unknown"
+        elif status.get("phase") not in ("Succeeded", "Failed"):
+            summary.status = "Terminating"
+    return summary
+
+
+def _look_at_init_containers(summary: _Summary, spec: Object, status: Object) -> bool:
+    """Whether the pod still initializes; the first unfinished init container gives the status word."""
+    sidecars = _sidecar_names(spec)
+    all_restarts = _Restarts()
+    for index, container in enumerate(status.get("initContainerStatuses") or []):
+        is_sidecar = container.get("name") in sidecars
+        all_restarts.add(container)
+        summary.restarts, summary.restarted_at = all_restarts.count, all_restarts.last_at
+        if is_sidecar:
+            summary.sidecars.add(container)
+        state = container.get("state") or {}
+        ended = state.get("terminated")
+        if ended is not None and not ended.get("exitCode"):
+            continue
+        if is_sidecar and container.get("started"):
+            summary.ready += bool(container.get("ready"))
+            continue
+        summary.status = _init_word(state, index, len(spec.get("initContainers") or []))
+        return True
+    return False
+
+
+def _init_word(state: Object, index: int, count: int) -> str:
+    if (ended := state.get("terminated")) is not None:
+        return f"Init:{_end(ended)}"
+    waiting = (state.get("waiting") or {}).get("reason", "")
+    if waiting and waiting != "PodInitializing":
+        return f"Init:{waiting}"
+    return f"Init:{index}/{count}"
+
+
+def _look_at_containers(summary: _Summary, status: Object) -> None:
+    restarts = summary.sidecars
+    is_running = False
+    for container in reversed(status.get("containerStatuses") or []):
+        restarts.add(container)
+        state = container.get("state") or {}
+        if waiting := (state.get("waiting") or {}).get("reason"):
+            summary.status = waiting
+        elif (ended := state.get("terminated")) is not None:
+            summary.status = _end(ended)
+        elif container.get("ready") and state.get("running") is not None:
+            is_running = True
+            summary.ready += 1
+    summary.restarts, summary.restarted_at = restarts.count, restarts.last_at
+    if summary.status == "Completed" and is_running:
+        summary.status = "Running" if _is_true(status, "Ready") else "NotReady"
+
+
+def _end(ended: Object) -> str:
+    if reason := ended.get("reason"):
+        return str(reason)
+    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
+
+
+def _restarts(summary: _Summary, now_ns: int) -> str:
+    if summary.restarts and summary.restarted_at:
+        return f"{summary.restarts} ({printing.age(summary.restarted_at, now_ns)} ago)"
+    return str(summary.restarts)
+
+
+def _ip(status: Object) -> str:
+    listed = status.get("podIPs") or []
+    return str(listed[0].get("ip", "") if listed else status.get("podIP", ""))
+
+
+def _readiness_gates(spec: Object, status: Object) -> str:
+    gates = spec.get("readinessGates") or []
+    if not gates:
+        return printing.NONE
+    return f"{sum(_is_true(status, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"
+
+
+def _sidecar_names(spec: Object) -> set[str]:
+    return {each.get("name", "") for each in spec.get("initContainers") or [] if each.get("restartPolicy") == "Always"}
+
+
+def _conditions(status: Object, kind: str) -> list[Object]:
+    return [each for each in status.get("conditions") or [] if each.get("type") == kind]
+
+
+def _is_true(status: Object, kind: str) -> bool:
+    return any(each.get("status") == "True" for each in _conditions(status, kind))

@@ -1,0 +1,155 @@
+"""What a client is warned of when it writes a pod spec, alone or in a template.
+
+Called by the records of Pod and of the workloads.
+
+Source: upstream's warnings for pods. Differs: volumes of kinds that went long ago pass without a word.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.api.kinds.pods import affinity_validation
+from podscaler.api.resource import resource_warnings
+from podscaler.api.resource.resources import Object
+
+_OLD_LABELS = {
+    "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
+    "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
+    "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
+    "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
+    "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
+}
+"""Labels of nodes: since when they are deprecated, and for what."""
+_OLD_VOLUMES = {"gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
+_NO_SELECTOR = "a null labelSelector results in matching no pod"
+
+
+def of_pod(new: Object, old: Object | None) -> list[str]:
+    """The warnings for a Pod."""
+    del old
+    return list(_of_spec(new.get("spec") or {}, "spec"))
+
+
+def of_template(new: Object, old: Object | None) -> list[str]:
+    """The warnings for the template of a workload, unless its spec stays as it is."""
+    if old is not None and old["metadata"].get("generation") == new["metadata"].get("generation"):
+        return []
+    return list(_of_spec((new["spec"].get("template") or {}).get("spec") or {}, "spec.template.spec"))
+
+
+def _of_spec(spec: Object, path: str) -> Iterator[str]:
+    for key in sorted((spec.get("nodeSelector") or {}).keys() & _OLD_LABELS.keys()):
+        yield f"{path}.nodeSelector[{key}]: {_deprecation(key)}"
+    yield from _of_affinity(spec.get("affinity") or {}, f"{path}.affinity")
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
+        place, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
+        if key in _OLD_LABELS:
+            yield f"{place}.topologyKey: {key} is {_deprecation(key)}"
+        if constraint.get("labelSelector") is None:
+            yield f"{place}.labelSelector: {_NO_SELECTOR}"
+    yield from _of_volumes(spec, path)
+    yield from _twice(spec.get("hostAliases") or [], "ip", f"{path}.hostAliases")
+    yield from _of_secrets(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
+    placed = list(_placed(spec, path))
+    for place, container in placed:
+        yield from resource_warnings.fractions(container.get("resources") or {}, f"{place}.resources")
+        yield from _of_variables(container.get("env") or [], f"{place}.env")
+    yield from _of_ports(placed)
+
+
+def _deprecation(label: str) -> str:
+    since, successor = _OLD_LABELS[label]
+    return f'deprecated since {since}; use "{successor}" instead'
+
+
+def _of_affinity(affinity: Object, path: str) -> Iterator[str]:
+    to_nodes, place = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
+    terms = (to_nodes.get(affinity_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
+    listed = [(f"{affinity_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)]
+    for index, each in enumerate(to_nodes.get(affinity_validation.PREFERRED) or []):
+        listed.append((f"{affinity_validation.PREFERRED}[{index}].preference", each.get("preference") or {}))
+    for where, term in listed:
+        for number, requirement in enumerate(term.get("matchExpressions") or []):
+            key = requirement.get("key", "")
+            if key in _OLD_LABELS:
+                yield f"{place}.{where}.matchExpressions[{number}].key: {key} is {_deprecation(key)}"
+    for name in ("podAffinity", "podAntiAffinity"):
+        yield from _of_pod_affinity(affinity.get(name) or {}, f"{path}.{name}")
+
+
+def _of_pod_affinity(affinity: Object, path: str) -> Iterator[str]:
+    for index, term in enumerate(affinity.get(affinity_validation.REQUIRED) or []):
+        if term.get("labelSelector") is None:
+            yield f"{path}.{affinity_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
+    for index, each in enumerate(affinity.get(affinity_validation.PREFERRED) or []):
+        if (each.get("podAffinityTerm") or {}).get("labelSelector") is None:
+            place = f"{path}.{affinity_validation.PREFERRED}[{index}].podAffinityTerm"
+            yield f"{place}.labelSelector: {_NO_SELECTOR}"
+
+
+def _of_volumes(spec: Object, path: str) -> Iterator[str]:
+    for index, volume in enumerate(spec.get("volumes") or []):
+        for kind in volume.keys() & _OLD_VOLUMES.keys():
+            yield f"{path}.volumes[{index}].{kind}: {_OLD_VOLUMES[kind]}"
+
+
+def _of_secrets(secrets: list[Object], path: str) -> Iterator[str]:
+    for index, secret in enumerate(secrets):
+        if not secret.get("name"):
+            yield f'{path}[{index}].name: invalid empty name ""'
+    yield from _twice([each for each in secrets if each.get("name")], "name", path)
+
+
+def _twice(parts: list[Object], name: str, path: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, part in enumerate(parts):
+        value = part.get(name, "")
+        if value in seen:
+            yield f'{path}[{index}].{name}: duplicate {name} "{value}"'
+        seen.add(value)
+
+
+def _placed(spec: Object, path: str) -> Iterator[tuple[str, Object]]:
+    """The containers with where they stand, init containers first."""
+    for group in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(group) or []):
+            yield f"{path}.{group}[{index}]", container
+
+
+def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
+    """A variable that is set again may say so by using what it was."""
+    seen: set[str] = set()
+    for index, variable in enumerate(variables):
+        name = variable.get("name", "")
+        if name in seen and f"$({name})" not in variable.get("value", ""):
+            yield f'{path}[{index}]: hides previous definition of "{name}", which may be dropped when using apply'
+        seen.add(name)
+
+
+def _of_ports(placed: list[tuple[str, Object]]) -> Iterator[str]:
+    """Ports that are told twice in a pod, whichever container has them."""
+    known: dict[tuple[int, str], list[tuple[str, Object]]] = {}
+    names: dict[str, str] = {}
+    for place, container in placed:
+        for index, port in enumerate(container.get("ports") or []):
+            path, name = f"{place}.ports[{index}]", port.get("name", "")
+            others = known.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
+            for where, other in others:
+                if word := _clash(port, other):
+                    yield f"{path}: {word} port definition with {where}"
+            others.append((path, port))
+            if name and name in names:
+                told = "services and probes that select ports by name will use"
+                yield f'{path}: duplicate port name "{name}" with {names[name]}, {told} {names[name]}'
+            names.setdefault(name, path)
+
+
+def _clash(port: Object, other: Object) -> str:
+    """How two definitions of one port of the pod are at odds; empty where they are not."""
+    number, other_number = port.get("hostPort", 0), other.get("hostPort", 0)
+    address, other_address = port.get("hostIP", ""), other.get("hostIP", "")
+    if (number, address) == (other_number, other_address):
+        return "duplicate"
+    if not number or not other_number:
+        return "overlapping"
+    is_ambiguous = number == other_number and bool(address) != bool(other_address)
+    return "dangerously ambiguous" if is_ambiguous else ""

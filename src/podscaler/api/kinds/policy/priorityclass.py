@@ -1,0 +1,100 @@
+"""The record of PriorityClass (scheduling.k8s.io/v1): pods are given its value; nothing here is scheduled by it.
+
+Source: the API reference of scheduling.k8s.io/v1; upstream's validation messages.
+"""
+
+from typing import Any
+
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+
+HIGHEST_VALUE = 1_000_000_000
+"""The highest priority that is not the system's own."""
+_SYSTEM_PREFIX = "system-"
+SYSTEM: dict[str, Object] = {
+    "system-node-critical": {
+        "value": 2_000_001_000,
+        "description": "Used for system critical pods that must not be moved from their current node.",
+        "preemptionPolicy": "PreemptLowerPriority",
+    },
+    "system-cluster-critical": {
+        "value": 2_000_000_000,
+        "description": "Used for system critical pods that must run in the cluster, but can be moved to another node "
+        "if necessary.",
+        "preemptionPolicy": "PreemptLowerPriority",
+    },
+}
+"""The classes of every cluster, as the API server makes them."""
+_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def fill(priority_class: Object) -> None:
+    """API defaults, in place."""
+    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a PriorityClass to be stored."""
+    value, policy = new.get("value", 0), new.get("preemptionPolicy", "")
+    if old is not None:
+        changed = (("value", value, old.get("value", 0)), ("preemptionPolicy", policy, old.get("preemptionPolicy", "")))
+        return [_fixed(name, given) for name, given, stored in changed if given != stored]
+    found = []
+    name = new["metadata"].get("name", "")
+    if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM:
+        text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
+        found.append(forbidden("metadata.name", f"{text}. error: {name} is not a known system priority class"))
+    elif value > HIGHEST_VALUE and name not in SYSTEM:
+        text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
+        found.append(forbidden("value", text))
+    return found + ([] if policy in _POLICIES else [not_supported("preemptionPolicy", policy, _POLICIES)])
+
+
+def _fixed(name: str, given: Any) -> FieldError:
+    if name == "value":
+        return forbidden("value", "may not be changed in an update.")
+    return invalid(name, given, "field is immutable")
+
+
+def _content(priority_class: Object) -> Any:
+    """What counts as a change of the class."""
+    return {name: part for name, part in priority_class.items() if name != "metadata"}
+
+
+def _row(priority_class: Object, now_ns: int) -> list[Any]:
+    return [
+        priority_class["metadata"].get("name", ""),
+        priority_class.get("value", 0),
+        bool(priority_class.get("globalDefault")),
+        printing.created_age(priority_class, now_ns),
+        priority_class.get("preemptionPolicy", ""),
+    ]
+
+
+RESOURCE = Resource(
+    group="scheduling.k8s.io",
+    plural="priorityclasses",
+    singular="priorityclass",
+    kind="PriorityClass",
+    versions=(Version("v1", "scheduling/v1.PriorityClass", default=fill),),
+    storage_version="v1",
+    namespaced=False,
+    short_names=("pc",),
+    strategy=Strategy(
+        validate=faults,
+        has_generation=True,
+        spec_of=_content,
+        permanent_names=dict.fromkeys(SYSTEM, "this is a system priority class and cannot be deleted"),
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the priority class."),
+            Column("Value", "integer", description="The priority; higher ones come first."),
+            Column("Global-Default", "boolean", description="Whether pods that name no class have this one."),
+            Column("Age", description="Time since the priority class was created."),
+            Column("PreemptionPolicy", description="Whether pods of this class may take others' places."),
+        ),
+        row=_row,
+    ),
+)

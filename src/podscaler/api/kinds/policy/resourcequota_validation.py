@@ -1,0 +1,118 @@
+"""What is wrong with a ResourceQuota.
+
+Called by its record.
+
+Source: upstream's messages; the API reference of core/v1.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Object
+
+_COMPUTE = frozenset(f"{prefix}{name}" for prefix in ("", "limits.", "requests.") for name in ("cpu", "memory"))
+_OF_PODS = _COMPUTE | {"pods"}
+_RESOURCES_BY_SCOPE = {
+    "BestEffort": frozenset({"pods"}),
+    "CrossNamespacePodAffinity": _OF_PODS,
+    "NotBestEffort": _OF_PODS,
+    "NotTerminating": _OF_PODS,
+    "PriorityClass": _OF_PODS,
+    "Terminating": _OF_PODS,
+    "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
+}
+"""What can be counted among the objects of a scope, of the standard resources."""
+_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_COUNTED = frozenset(
+    {
+        "configmaps",
+        "persistentvolumeclaims",
+        "pods",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "services",
+        "services.loadbalancers",
+        "services.nodeports",
+    }
+)
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a ResourceQuota to be stored; its scopes never change."""
+    spec = new.get("spec") or {}
+    hard, scopes, selector = spec.get("hard") or {}, spec.get("scopes") or [], spec.get("scopeSelector")
+    found = _amount_faults(hard, "spec.hard")
+    found += _scope_faults(scopes, hard, "spec.scopes")
+    if selector is not None:
+        found += _selector_faults(spec, hard, "spec.scopeSelector.matchExpressions")
+    if old is not None and set(scopes) != set((old.get("spec") or {}).get("scopes") or []):
+        found.append(invalid("spec.scopes", spec.get("scopes"), "field is immutable"))
+    return found
+
+
+def status_faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with the status of a ResourceQuota."""
+    del old
+    status = new.get("status") or {}
+    return [fault for part in ("hard", "used") for fault in _amount_faults(status.get(part) or {}, f"status.{part}")]
+
+
+def _amount_faults(amounts: Object, path: str) -> list[FieldError]:
+    found = []
+    for name in sorted(amounts):
+        place, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
+        found += [invalid(place, name, text) for text in names.quota_resource_name_faults(name)]
+        if amount.sign() < 0:
+            found.append(invalid(place, str(amount), "must be greater than or equal to 0"))
+        if (name in _COUNTED or names.is_extended_resource(name)) and amount.milli_value() % 1000:
+            found.append(invalid(place, str(amount), "must be an integer"))
+    return found
+
+
+def _scope_faults(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
+    found = []
+    for scope in scopes:
+        if scope not in _RESOURCES_BY_SCOPE:
+            found.append(invalid(path, scopes, "unsupported scope"))
+        found += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+    return found + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
+
+
+def _misapplied(scope: str, hard: Object) -> Iterable[str]:
+    """The resources that cannot be counted among the objects of a scope."""
+    known = _RESOURCES_BY_SCOPE.get(scope)
+    return (name for name in hard if known and names.is_standard_quota_resource(name) and name not in known)
+
+
+def _selector_faults(spec: Object, hard: Object, path: str) -> list[FieldError]:
+    selector = spec["scopeSelector"]
+    listed = selector.get("matchExpressions") or []
+    found = []
+    for each in listed:
+        scope = each.get("scopeName", "")
+        if scope not in _RESOURCES_BY_SCOPE:
+            found.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        found += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+        found += _operator_faults(each, path)
+    named = {each.get("scopeName", "") for each in listed}
+    return found + [invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= named]
+
+
+def _operator_faults(requirement: Object, path: str) -> list[FieldError]:
+    operator, values = requirement.get("operator", ""), requirement.get("values") or []
+    found = []
+    if requirement.get("scopeName") in _WITHOUT_VALUES and operator != "Exists":
+        some = ", ".join(f"ResourceQuotaScope{name}" for name in _WITHOUT_VALUES[:-1])
+        text = f"must be 'Exists' when scope is any of {some} or ResourceQuotaScope{_WITHOUT_VALUES[-1]}"
+        found.append(invalid(f"{path}.operator", operator, text))
+    if operator in ("In", "NotIn"):
+        text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+        return found if values else [*found, required(f"{path}.values", text)]
+    if operator in ("Exists", "DoesNotExist"):
+        text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        return [*found, invalid(f"{path}.values", values, text)] if values else found
+    return [*found, invalid(f"{path}.operator", operator, "not a valid selector operator")]

@@ -1,0 +1,98 @@
+"""What is wrong with a PersistentVolumeClaim, or with a template of one.
+
+Called by its record and by the validation of StatefulSets.
+
+Source: upstream's messages; the API reference of core/v1.
+"""
+
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import go_struct, label_selector, semantics
+from podscaler.api.resource.resources import Object
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_VOLUME_MODES = ("Block", "Filesystem")
+_FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+
+
+def faults(new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with a PersistentVolumeClaim to be stored."""
+    found = spec_faults(new["spec"], "spec")
+    return found if old is None else found + _change_faults(new, old)
+
+
+def spec_faults(spec: Object, path: str) -> list[FieldError]:
+    """What is wrong with the claim's spec at `path`."""
+    found = _mode_faults(spec, path)
+    if (selector := spec.get("selector")) is not None:
+        found += label_selector.faults(selector, f"{path}.selector")
+    found += _size_faults(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
+    for name in ("storageClassName", "volumeAttributesClassName"):
+        if given := spec.get(name):
+            found += [invalid(f"{path}.{name}", given, text) for text in names.dns_subdomain_faults(given)]
+    if spec.get("volumeMode") not in _VOLUME_MODES:
+        found.append(not_supported(f"{path}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES))
+    return found
+
+
+def _mode_faults(spec: Object, path: str) -> list[FieldError]:
+    modes = spec.get("accessModes") or []
+    if not modes:
+        return [required(f"{path}.accessModes", "at least 1 access mode is required")]
+    found = [not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        text = "may not use ReadWriteOncePod with other access modes"
+        found.append(forbidden(f"{path}.accessModes", text))
+    return found
+
+
+def _size_faults(requests: Object, path: str) -> list[FieldError]:
+    if "storage" not in requests:
+        return [required(f"{path}[storage]")]
+    size = Quantity.parse(str(requests["storage"]))
+    if size.sign() > 0:
+        return []
+    return [invalid(f"{path}[storage]", str(size), "must be greater than zero")]
+
+
+def _change_faults(new: Object, old: Object) -> list[FieldError]:
+    found = []
+    before, after = _compared(new, old)
+    if not semantics.same(after, before):
+        lines = go_struct.difference(before, after, "core/v1.PersistentVolumeClaimSpec")
+        found.append(forbidden("spec", f"{_FIXED}\n{lines}"))
+    found += _shrinking_faults(new, old)
+    mode = new["spec"].get("volumeMode")
+    if mode != old["spec"].get("volumeMode"):
+        found.append(invalid("volumeMode", mode, "field is immutable"))
+    return found
+
+
+def _compared(new: Object, old: Object) -> tuple[Object, Object]:
+    """The old and the new spec, alike in what may change: volume and class once, size and attributes when bound."""
+    before, after = dict(old["spec"]), semantics.copied(new["spec"])
+    if not before.get("volumeName") and after.get("volumeName"):
+        before["volumeName"] = after["volumeName"]
+    if before.get("storageClassName") is None:
+        after.pop("storageClassName", None)
+    if (new.get("status") or {}).get("phase") != "Bound":
+        return before, after
+    if (after.get("resources") or {}).get("requests") is not None:
+        after["resources"]["requests"]["storage"] = before["resources"]["requests"]["storage"]
+    if after.get("volumeAttributesClassName") is not None:
+        after["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
+    return before, after
+
+
+def _shrinking_faults(new: Object, old: Object) -> list[FieldError]:
+    """A claim can shrink to what its volume has not yet become, for a growth that failed."""
+    size, before = _size(new["spec"].get("resources"), "requests"), _size(old["spec"].get("resources"), "requests")
+    is_smaller = size < before
+    if not is_smaller or size > _size(old.get("status"), "capacity"):
+        return []
+    return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
+
+
+def _size(amounts: Object | None, part: str) -> Quantity:
+    return Quantity.parse(str(((amounts or {}).get(part) or {}).get("storage", "0")))

@@ -1,0 +1,105 @@
+"""The record of PersistentVolumeClaim (core/v1): kept for clients and other controllers; there is no storage to bind.
+
+Source: the API reference of core/v1; upstream's validation messages.
+"""
+
+from typing import Any
+
+from podscaler.api.kinds.volumes import claim_validation
+from podscaler.api.machinery import printing
+from podscaler.api.resource import resource_warnings, status_subresource
+from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+
+_SHORT_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+PROTECTION = "kubernetes.io/pvc-protection"
+"""The finalizer of claims."""
+_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+
+
+def fill(claim: Object) -> None:
+    """API defaults, in place."""
+    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _prepare_create(new: Object) -> None:
+    """A new claim is protected: it goes only when no pod uses it (`gc.claim_protection`)."""
+    new["status"] = {"phase": "Pending"}
+    finalizers = new["metadata"].setdefault("finalizers", None) or []
+    if PROTECTION not in finalizers:
+        new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+    _settle_source(new["spec"])
+
+
+def _settle_source(spec: Object) -> None:
+    """`dataSource` is for claims and snapshots only; it and its successor `dataSourceRef` say the same."""
+    source = spec.get("dataSource")
+    if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
+        del spec["dataSource"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None and not reference.get("namespace"):
+        spec["dataSource"] = dict(reference)
+
+
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """What the writer of a claim is told: there are no parts of bytes."""
+    del old
+    return resource_warnings.fractions(new["spec"].get("resources") or {}, "spec.resources")
+
+
+def _row(claim: Object, now_ns: int) -> list[Any]:
+    spec, status = claim["spec"], claim.get("status") or {}
+    is_bound = bool(spec.get("volumeName"))
+    modes = [_SHORT_MODES.get(mode, mode) for mode in status.get("accessModes") or []]
+    phase = "Terminating" if claim["metadata"].get("deletionTimestamp") else status.get("phase", "")
+    return [
+        claim["metadata"].get("name", ""),
+        phase,
+        spec.get("volumeName", ""),
+        (status.get("capacity") or {}).get("storage", "") if is_bound else "",
+        ",".join(modes) if is_bound else "",
+        spec.get("storageClassName", ""),
+        "<unset>" if spec.get("volumeAttributesClassName") is None else spec["volumeAttributesClassName"],
+        printing.created_age(claim, now_ns),
+        spec.get("volumeMode", printing.UNKNOWN),
+    ]
+
+
+RESOURCE = Resource(
+    group="",
+    plural="persistentvolumeclaims",
+    singular="persistentvolumeclaim",
+    kind="PersistentVolumeClaim",
+    versions=(Version("v1", "core/v1.PersistentVolumeClaim", default=fill),),
+    storage_version="v1",
+    short_names=("pvc",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=claim_validation.faults,
+        warnings=warnings,
+    ),
+    printer=Printer(
+        columns=(
+            Column("Name", format="name", description="Name of the claim, unique within its namespace."),
+            Column("Status", description="Whether storage was found for it."),
+            Column("Volume", description="The volume that it is bound to."),
+            Column("Capacity", description="How much that holds."),
+            Column("Access Modes", description="Who may use that at once."),
+            Column("StorageClass", description="The kind of storage asked for."),
+            Column("VolumeAttributesClass", description="The attributes asked for."),
+            Column("Age", description="Time since the claim was created."),
+            Column("VolumeMode", description="Whether it is a file system or a device.", priority=1),
+        ),
+        row=_row,
+    ),
+)

@@ -1,0 +1,198 @@
+"""Validates the sources of a projected volume: the paths of its files above all.
+
+Called by `volume_validation`. What passes names files below the volume's directory only, and no file twice among the
+sources whose paths upstream compares (those of tokens it does not).
+
+Source: upstream's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
+fields of its messages are upstream's too: the path of a token is `projected.path`, that of a downward API file
+`downwardAPI.path` without the index.
+Differs: the bounds of podCertificate.maxExpirationSeconds are not checked.
+"""
+
+from podscaler.api.kinds.volumes import downward_validation, volume_paths
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required, too_long
+from podscaler.api.resource import go_struct, label_selector
+from podscaler.api.resource.resources import Object
+from podscaler.api.text import quoting
+
+_SOURCES = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
+_EXPIRATION_MIN_S = 10 * 60
+_EXPIRATION_MAX_S = 1 << 32
+_KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+_CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
+_NO_CERTIFICATE_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+_SIGNER_FORM = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+_SIGNER_DOMAIN = "should be a domain with at least two segments separated by dots"
+_DOMAIN_MAX_BYTES = 253
+_SIGNER_MAX_BYTES = 571
+
+
+def faults(source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
+    """What is wrong with the `projected` source at `path`.
+
+    Args:
+        trusts_token_paths: whether tokens' paths are not checked, because the stored object has a wrong one already.
+    """
+    found: list[FieldError] = []
+    taken = _Paths(path)
+    for index, each in enumerate(source.get("sources") or []):
+        place = f"{path}.sources[{index}]"
+        given = [kind for kind in _SOURCES if each.get(kind) is not None]
+        for kind in given:
+            part = each[kind]
+            if kind in ("secret", "configMap"):
+                found += _keys_faults(part, f"{place}.{kind}", taken)
+            elif kind == "downwardAPI":
+                found += _downward_faults(part, f"{place}.{kind}", taken)
+            elif kind == "serviceAccountToken":
+                found += _expiration_faults(part.get("expirationSeconds"), f"{place}.{kind}.expirationSeconds")
+                found += [] if trusts_token_paths and part.get("path") else _token_path_faults(part, f"{path}.path")
+            elif kind == "clusterTrustBundle":
+                found += _bundle_faults(part, f"{place}.{kind}", taken)
+            else:
+                found += _certificate_faults(part, f"{place}.{kind}", taken)
+        if len(given) > 1:
+            found.append(forbidden(place, "may not specify more than 1 volume type per source"))
+    return found
+
+
+def has_wrong_token_path(source: Object) -> bool:
+    """Whether a stored `projected` source has a token whose path would be refused."""
+    tokens = [each.get("serviceAccountToken") for each in source.get("sources") or []]
+    return any(token is not None and volume_paths.file_faults(token.get("path", ""), "") for token in tokens)
+
+
+class _Paths:
+    """The paths that earlier files of the volume at `place` have."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._taken: set[str] = set()
+        self._shown: set[str] = set()
+
+    def take(self, path: str, shown: str) -> list[FieldError]:
+        """The conflict of `path` with earlier ones, named by `shown`; upstream tells each name once."""
+        if path not in self._taken:
+            self._taken.add(path)
+            return []
+        is_told = shown in self._shown
+        self._shown.add(shown)
+        return [] if is_told else [invalid(self._place, shown, "conflicting duplicate paths")]
+
+
+def _keys_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+    name = part.get("name", "")
+    found = [] if name else [required(f"{path}.name")]
+    for index, item in enumerate(part.get("items") or []):
+        found += volume_paths.key_faults(item, f"{path}.items[{index}]")
+        found += taken.take(item["path"], name) if item.get("path") else []
+    return found
+
+
+def _downward_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+    found = []
+    for item in part.get("items") or []:
+        found += downward_validation.file_faults(item, path)
+        found += taken.take(item["path"], item["path"]) if item.get("path") else []
+    return found
+
+
+def _expiration_faults(expiration_s: int | None, path: str) -> list[FieldError]:
+    if expiration_s is None:
+        return [required(path)]
+    if expiration_s < _EXPIRATION_MIN_S:
+        return [invalid(path, expiration_s, "may not specify a duration less than 10 minutes")]
+    if expiration_s > _EXPIRATION_MAX_S:
+        return [invalid(path, expiration_s, "may not specify a duration larger than 2^32 seconds")]
+    return []
+
+
+def _token_path_faults(part: Object, path: str) -> list[FieldError]:
+    where = part.get("path", "")
+    return volume_paths.file_faults(where, path) if where else [required(path)]
+
+
+def _bundle_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+    found = _bundle_choice_faults(part, path)
+    where = part.get("path", "")
+    found += [] if where else [required(f"{path}.path")]
+    return found + volume_paths.file_faults(where, f"{path}.path") + taken.take(where, where)
+
+
+def _bundle_choice_faults(part: Object, path: str) -> list[FieldError]:
+    name, signer, selector = part.get("name"), part.get("signerName"), part.get("labelSelector")
+    if name is not None and signer is not None:
+        shown = go_struct.shown(part, "core/v1.ClusterTrustBundleProjection")
+        return [invalid(path, shown, "only one of name and signerName may be used")]
+    if name is not None:
+        found = [] if name else [required(f"{path}.name", "must be a valid object name")]
+        found += [
+            invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {text}") for text in _bundle_texts(name)
+        ]
+        if selector is not None:
+            text = "labelSelector must be unset if name is specified"
+            found.append(invalid(f"{path}.labelSelector", selector, text))
+        return found
+    if signer is not None:
+        found = [] if signer else [required(f"{path}.signerName", "must be a valid signer name")]
+        found += _signer_faults(signer, f"{path}.signerName")
+        return found + (label_selector.faults(selector, f"{path}.labelSelector") if selector else [])
+    return [required(path, "either name or signerName must be specified")]
+
+
+def _bundle_texts(name: str) -> list[str]:
+    """What forbids `name` as the name of a ClusterTrustBundle: `example.com:signer:name`, or without a signer."""
+    signer, colon, last = name.rpartition(":")
+    if colon and not signer:
+        return ['ClusterTrustBundle without signer name must not have ":" in its name']
+    if "/" in signer:
+        shown, prefix = signer.replace(":", "/"), signer.replace("/", ":")
+        return [f"ClusterTrustBundle for signerName {shown} must be named with prefix {prefix}:"]
+    return names.dns_subdomain_faults(last)
+
+
+def _certificate_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+    found = _signer_faults(part.get("signerName", ""), f"{path}.signerName")
+    for key in part.get("userAnnotations") or {}:
+        found += _annotation_faults(key.lower(), f"{path}.userAnnotations")
+    kind = part.get("keyType", "")
+    if kind not in _KEY_TYPES:
+        found.append(not_supported(f"{path}.keyType", kind, _KEY_TYPES))
+    given = [name for name in _CERTIFICATE_PATHS if part.get(name)]
+    for name in given:
+        found += volume_paths.file_faults(part[name], f"{path}.{name}") + taken.take(part[name], part[name])
+    return found if given else [*found, required(path, _NO_CERTIFICATE_PATH)]
+
+
+def _annotation_faults(key: str, path: str) -> list[FieldError]:
+    if not key:
+        return [required(path)]
+    found = [invalid(path, key, text) for text in names.label_key_faults(key)]
+    if not found and "/" not in key:
+        found = [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
+    return found
+
+
+def _signer_faults(signer: str, path: str) -> list[FieldError]:
+    if not signer:
+        return [required(path)]
+    parts = signer.split("/")
+    if len(parts) != 2:
+        return [invalid(path, signer, _SIGNER_FORM)]
+    domain, rest = parts
+    found = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
+    labels = domain.split(".")
+    found += _label_faults([(label, names.dns_label_faults(label)) for label in labels], domain, path)
+    if len(labels) < 2:
+        found.append(invalid(path, domain, _SIGNER_DOMAIN))
+    found += _label_faults([(label, names.dns_subdomain_faults(label)) for label in rest.split(".")], rest, path)
+    if len(signer.encode()) > _SIGNER_MAX_BYTES:
+        found.append(too_long(path, _SIGNER_MAX_BYTES))
+    return found
+
+
+def _label_faults(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:
+    """What is wrong with the first wrong label; upstream tells of no other."""
+    label, texts = next(((label, texts) for label, texts in labels if texts), ("", []))
+    return [invalid(path, shown, f"validating label {quoting.quoted(label)}: {text}") for text in texts]

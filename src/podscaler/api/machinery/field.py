@@ -1,0 +1,85 @@
+"""Faults of single fields, and the 422 answer that upstream builds from them.
+
+Source: the API conventions on Status (`reason: Invalid`, `details.causes`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.text import json_text, quoting
+from podscaler.base.errors import Cause, StatusError
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault: `<field>: <text>` in messages, {reason, message, field} in causes."""
+
+    reason: str
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.text}"
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    """The field must be there."""
+    return FieldError("FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value")
+
+
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    """The value is wrong. `value` is shown as Go shows it: JSON, strings quoted."""
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+
+
+def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
+    """The value is not one of `supported`, which are listed in the order given."""
+    names = ", ".join(f'"{name}"' for name in supported)
+    return FieldError("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {names}")
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    """The field may not be set (so)."""
+    return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    """The value stands twice in a list whose entries must differ."""
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
+
+
+def not_found(field: str, value: Any) -> FieldError:
+    """The value refers to something that is not there."""
+    return FieldError("FieldValueNotFound", field, f"Not found: {_shown(value)}")
+
+
+def too_long(field: str, max_bytes: int) -> FieldError:
+    """The text (or all texts of a map together) has more than `max_bytes` bytes; upstream no longer shows the value."""
+    return FieldError("FieldValueTooLong", field, f"Too long: may not be more than {max_bytes} bytes")
+
+
+def too_many(field: str, count: int, max_count: int) -> FieldError:
+    """The list has more than `max_count` entries."""
+    items = "item" if max_count == 1 else "items"
+    return FieldError("FieldValueTooMany", field, f"Too many: {count}: must have at most {max_count} {items}")
+
+
+def _shown(value: Any) -> str:
+    return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
+
+
+def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """The 422 for an object with at least one fault; its message tells exact duplicates once, its causes each."""
+    unique = list(dict.fromkeys(errors))
+    texts = [str(error) for error in unique]
+    shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    full_kind = f"{kind}.{group}" if group else kind
+    details = {"name": name, "group": group, "kind": kind}
+    return StatusError(
+        f"{full_kind} {quoting.quoted(name)} is invalid: {shown}",
+        code=422,
+        reason="Invalid",
+        details={key: value for key, value in details.items() if value},
+        causes=[Cause(reason=error.reason, message=error.text, field=error.field) for error in errors],
+    )

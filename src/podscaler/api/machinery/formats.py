@@ -1,0 +1,151 @@
+"""The formats of texts that a schema may ask for, as predicates.
+
+Called by `value_rules`. A format that is not listed is not checked, as upstream does not.
+
+Source: the formats that the API documentation of CustomResourceDefinition lists (OpenAPI v3 validation).
+Differs: texts are judged by Python's libraries where Go's disagree on odd ones (rare dates, unusual mail addresses).
+"""
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from urllib.parse import urlsplit
+
+from podscaler.api.machinery import duration, instants, names
+
+_HOSTNAME = re.compile(
+    r"[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*\.?"
+)
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_MAC = re.compile(
+    r"[0-9a-fA-F]{2}([:-])[0-9a-fA-F]{2}(\1[0-9a-fA-F]{2}){4}(\1[0-9a-fA-F]{2}){0,2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}"
+)
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d.*", re.DOTALL)
+_LONG_DURATION = re.compile(r"(\d+) ?(ns|us|µs|ms|s|m|h|d|w|second|minute|hour|day|week|sec|min|hr|nano|micro|milli)s?")
+_CARD = re.compile(
+    r"(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})"
+)
+_RGB = re.compile(
+    r"rgb\(\s*((1?\d?\d|2[0-4]\d|25[0-5]))\s*,\s*((1?\d?\d|2[0-4]\d|25[0-5]))\s*,\s*((1?\d?\d|2[0-4]\d|25[0-5]))\s*\)"
+)
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    compiled = re.compile(pattern)
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _uuid(version: str) -> Callable[[str], bool]:
+    variant = "[0-9a-fA-F]" if version in ("3", "[0-9a-fA-F]") else "[89abAB]"
+    hexa = "[0-9a-fA-F]"
+    return _matcher(f"{hexa}{{8}}-?{hexa}{{4}}-?{version}{hexa}{{3}}-?{variant}{hexa}{{3}}-?{hexa}{{12}}")
+
+
+def _is_parsed(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            parse(text)
+        except (ValueError, binascii.Error):
+            return False
+        return True
+
+    return check
+
+
+def _is_date_time(text: str) -> bool:
+    return bool(_DATE_TIME.fullmatch(text)) and _is_parsed(instants.parse)(text)
+
+
+def _is_date(text: str) -> bool:
+    return len(text) == 10 and _is_parsed(date.fromisoformat)(text)
+
+
+def _is_uri(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return bool(parts.scheme) or text.startswith("/")
+
+
+def _is_duration(text: str) -> bool:
+    return _is_parsed(duration.parse)(text) or _LONG_DURATION.fullmatch(text.strip().lower()) is not None
+
+
+def _is_cidr(text: str) -> bool:
+    return "/" in text and "." not in text.partition("/")[2] and _is_parsed(_network)(text)
+
+
+def _network(text: str) -> object:
+    return ipaddress.ip_network(text, strict=False)
+
+
+def _is_isbn10(text: str) -> bool:
+    digits = text.replace("-", "").replace(" ", "")
+    if not re.fullmatch(r"\d{9}[\dX]", digits):
+        return False
+    return sum((10 - index) * (10 if digit == "X" else int(digit)) for index, digit in enumerate(digits)) % 11 == 0
+
+
+def _is_isbn13(text: str) -> bool:
+    digits = text.replace("-", "").replace(" ", "")
+    if not re.fullmatch(r"\d{13}", digits):
+        return False
+    return sum(int(digit) * (3 if index % 2 else 1) for index, digit in enumerate(digits)) % 10 == 0
+
+
+def _is_card(text: str) -> bool:
+    digits = re.sub(r"\D", "", text)
+    if not _CARD.fullmatch(digits):
+        return False
+    doubled = [int(digit) * (index % 2 + 1) for index, digit in enumerate(reversed(digits))]
+    return sum(number // 10 + number % 10 for number in doubled) % 10 == 0
+
+
+def _is_base64(text: str) -> bool:
+    return _is_parsed(lambda value: base64.b64decode(value, validate=True))(text)
+
+
+def _is_hostname(text: str) -> bool:
+    return len(text) <= 255 and _HOSTNAME.fullmatch(text) is not None
+
+
+_ANY_HEX = "[0-9a-fA-F]"
+
+CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "bsonobjectid": _matcher("[0-9a-fA-F]{24}"),
+    "byte": _is_base64,
+    "cidr": _is_cidr,
+    "creditcard": _is_card,
+    "date": _is_date,
+    "datetime": _is_date_time,
+    "duration": _is_duration,
+    "email": lambda text: _EMAIL.fullmatch(text) is not None,
+    "hexcolor": _matcher("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "hostname": _is_hostname,
+    "ipv4": _is_parsed(ipaddress.IPv4Address),
+    "ipv6": _is_parsed(ipaddress.IPv6Address),
+    "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
+    "isbn10": _is_isbn10,
+    "isbn13": _is_isbn13,
+    "k8slongname": lambda text: not names.dns_subdomain_faults(text),
+    "k8sshortname": lambda text: not names.dns_label_faults(text),
+    "mac": lambda text: _MAC.fullmatch(text) is not None,
+    "password": lambda _text: True,
+    "rgbcolor": lambda text: _RGB.fullmatch(text) is not None,
+    "ssn": _matcher(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "uri": _is_uri,
+    "uuid": _uuid(_ANY_HEX),
+    "uuid3": _uuid("3"),
+    "uuid4": _uuid("4"),
+    "uuid5": _uuid("5"),
+}
+"""By the format's name without dashes: `date-time` and `datetime` are one."""
+
+
+def find_check(name: str) -> Callable[[str], bool] | None:
+    """The predicate of a format, None for one that is not checked."""
+    return CHECKS.get(name.replace("-", ""))

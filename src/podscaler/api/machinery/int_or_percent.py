@@ -1,0 +1,41 @@
+"""Fields that hold a number of pods, or a percentage of them as text (`25%`).
+
+Called by the records of workloads with rolling updates.
+
+Source: the API reference (IntOrString), upstream's messages.
+"""
+
+import re
+
+from podscaler.api.machinery.field import FieldError, invalid
+
+Amount = int | str
+
+_PERCENT = re.compile(r"[0-9]+%")
+_FORM = (
+    "a valid percent string must be a numeric string followed by an ending '%' "
+    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+)
+
+
+def faults(amount: Amount, path: str) -> list[FieldError]:
+    """What is wrong with an amount: text that is no percentage, a negative number."""
+    if isinstance(amount, str):
+        return [] if _PERCENT.fullmatch(amount) else [invalid(path, amount, _FORM)]
+    return [invalid(path, amount, "must be greater than or equal to 0")] if amount < 0 else []
+
+
+def at_most_all(amount: Amount, path: str) -> list[FieldError]:
+    """The fault of a percentage above 100."""
+    share_pct = percent(amount)
+    return [invalid(path, amount, "must not be greater than 100%")] if share_pct and share_pct > 100 else []
+
+
+def percent(amount: Amount) -> int | None:
+    """The percentage, None for a plain number and for text that is none."""
+    return int(amount[:-1]) if isinstance(amount, str) and _PERCENT.fullmatch(amount) else None
+
+
+def is_zero(amount: Amount) -> bool:
+    """Whether it is 0 or 0 %."""
+    return amount == 0 or percent(amount) == 0

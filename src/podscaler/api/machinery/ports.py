@@ -1,0 +1,50 @@
+"""Rules for port numbers, port names and protocols.
+
+Called by the validation of pods and services.
+
+Source: upstream's messages; the API reference of core/v1.
+"""
+
+import re
+from typing import Any
+
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+_OUT_OF_RANGE = "must be between 1 and 65535, inclusive"
+_NAME = re.compile(r"[-a-z0-9]+")
+_NAME_MAX = 15
+
+
+def number_faults(port: int, path: str) -> list[FieldError]:
+    """What is wrong with a port number."""
+    return [] if 1 <= port <= 65_535 else [invalid(path, port, _OUT_OF_RANGE)]
+
+
+def protocol_faults(protocol: str, path: str) -> list[FieldError]:
+    """What is wrong with a protocol."""
+    if not protocol:
+        return [required(path)]
+    return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
+
+
+def name_texts(name: str) -> list[str]:
+    """What forbids `name` as the name of a port (an IANA service name)."""
+    found = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
+    if not _NAME.fullmatch(name):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", name):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        found.append("must not contain consecutive hyphens")
+    if name and (name[0] == "-" or name[-1] == "-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def target_faults(target: Any, path: str) -> list[FieldError]:
+    """What is wrong with a port given by number or by name."""
+    if isinstance(target, int):
+        return number_faults(target, path)
+    return [invalid(path, target, text) for text in name_texts(str(target))]

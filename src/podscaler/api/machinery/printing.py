@@ -1,0 +1,80 @@
+"""The small texts of which `kubectl get` tables are made: ages, selectors, lists cut short.
+
+Called by the printers in `podscaler.api.kinds`. Pure: now is always an argument, in nanoseconds since the epoch.
+
+Source: docs/spec/api.md 7.2 (Elapsed time); what upstream's tables show (golden captures).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from podscaler.api.machinery import instants
+
+NONE = "<none>"
+UNKNOWN = "<unknown>"
+
+_NS = 1_000_000_000
+
+
+def age(created: str | None, now_ns: int) -> str:
+    """The time from `created` (RFC 3339) until now, as kubectl shows it; `<unknown>` without an instant."""
+    if not created:
+        return UNKNOWN
+    elapsed_ns = now_ns - instants.parse(created)
+    whole_s = abs(elapsed_ns) // _NS
+    return elapsed(whole_s if elapsed_ns >= 0 else -whole_s)
+
+
+def elapsed(seconds: int) -> str:
+    """A span in whole seconds as kubectl shows it: `75s`, `5m30s`, `3h`, `2d4h`, `3y12d`."""
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 0:
+        return "0s"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, rest_s = divmod(seconds, 60)
+    if minutes < 180:
+        return _two(minutes, "m", rest_s if minutes < 10 else 0, "s")
+    hours, rest_min = divmod(minutes, 60)
+    if hours < 48:
+        return _two(hours, "h", rest_min if hours < 8 else 0, "m")
+    days, rest_h = divmod(hours, 24)
+    if hours < 17_520:
+        return _two(days, "d", rest_h if hours < 192 else 0, "h")
+    years, rest_d = divmod(days, 365)
+    return _two(years, "y", rest_d if hours < 70_080 else 0, "d")
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
+def labels(pairs: Mapping[str, str] | None) -> str:
+    """A map of labels as `a=1,b=2`, sorted; `<none>` when empty."""
+    return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs)) if pairs else NONE
+
+
+def containers(pod_spec: Mapping[str, Any]) -> tuple[str, str]:
+    """The names and the images of a pod template's containers, each joined by commas."""
+    listed = pod_spec.get("containers") or []
+    return ",".join(each.get("name", "") for each in listed), ",".join(each.get("image", "") for each in listed)
+
+
+def cut_short(items: Iterable[str], most: int) -> str:
+    """At most `most` items joined by commas, then how many more there are; `<unset>` for none."""
+    listed = list(items)
+    shown = ",".join(listed[:most])
+    if len(listed) > most:
+        return f"{shown} + {len(listed) - most} more..."
+    return shown or "<unset>"
+
+
+def created_age(obj: Mapping[str, Any], now_ns: int) -> str:
+    """The age of an object by its creationTimestamp."""
+    return age((obj.get("metadata") or {}).get("creationTimestamp"), now_ns)
+
+
+def or_none(texts: Sequence[str]) -> str:
+    """The texts joined by commas, `<none>` for none."""
+    return ",".join(texts) or NONE

@@ -1,0 +1,328 @@
+"""Kubernetes quantities (`100m`, `1Gi`, `1e3`), exact in value, text, rounding and overflow.
+
+A quantity is a decimal number with a format and sometimes the text it was read from. Theory of operation:
+
+1. A quantity is `unscaled x 10^scale`. Parsing yields a *small* one where the digits fit, else a *big* one
+   (docs/spec/quantity.md 2 (Parsing)); the two differ in how numbers are taken out of them when digits are lost or
+   int64 overflows.
+2. Small quantities that are in canonical form already (or close to it) remember their text and print it again; any
+   arithmetic drops it.
+3. `milli(text)` is `parse(text).milli_value()` on a fast path: the decision core reads thousands of usages with it.
+
+Called by everything that reads resource amounts and metric values. Quantities are immutable, equal and ordered by
+value, whatever their format.
+
+Source: Kubernetes v1.37.0, resource.Quantity (docs/spec/quantity.md).
+Differs: a number of more than 4000 digits is refused, where upstream would spend minutes on it.
+"""
+
+import math
+import re
+from enum import StrEnum
+from functools import total_ordering
+
+import msgspec
+
+from podscaler.api.machinery import numbers
+
+MAX_DIGITS = 4000
+
+MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+UNKNOWN_SUFFIX = "unable to parse quantity's suffix"
+NO_NUMBER = "unable to parse numeric part of quantity"
+
+_DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_TEXTS = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
+_BINARY_TEXTS = {exponent // 10: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}
+
+_TEXT = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
+
+_NANO = -9
+_SMALL_DIGITS = 18
+_WRAPPING_POWERS = frozenset({1, 2, 3, 6, 9})
+
+
+class QuantityError(ValueError):
+    """A text is not a quantity; str() is upstream's sentence."""
+
+
+class Format(StrEnum):
+    """How a quantity prefers to be printed."""
+
+    DECIMAL_SI = "DecimalSI"
+    BINARY_SI = "BinarySI"
+    DECIMAL_EXPONENT = "DecimalExponent"
+
+
+@total_ordering
+class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One quantity; make it with `parse` or `from_milli`.
+
+    Attributes:
+        unscaled: the digits, with sign.
+        scale: the power of ten that they are multiplied by.
+        format: DecimalSI, BinarySI or DecimalExponent.
+        is_big: whether it is held in upstream's arbitrary-precision form.
+        remembered: the text it was read from, where that is printed back unchanged; else empty.
+    """
+
+    unscaled: int
+    scale: int = 0
+    format: Format = Format.DECIMAL_SI
+    is_big: bool = False
+    remembered: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Quantity":
+        """The quantity that `text` says. Raises QuantityError."""
+        return parse(text)
+
+    @classmethod
+    def from_milli(cls, milli: int, format: Format = Format.DECIMAL_SI) -> "Quantity":
+        """`milli` thousandths, without remembered text."""
+        return cls(milli, -3, format)
+
+    def __str__(self) -> str:
+        return self.remembered or self.canonical()
+
+    def canonical(self) -> str:
+        """The canonical text, whatever it was read from."""
+        if self.unscaled == 0:
+            return "0"
+        if self.format is Format.BINARY_SI and (whole := self._whole_number()) is not None and abs(whole) >= 1024:
+            return _binary_text(whole)
+        mantissa, exponent = _mantissa_and_exponent(self.unscaled, self.scale)
+        if self.format is Format.DECIMAL_EXPONENT:
+            return f"{mantissa}e{exponent}" if exponent else mantissa
+        return mantissa + _DECIMAL_TEXTS.get(exponent, "")
+
+    def _whole_number(self) -> int | None:
+        if self.scale >= 0:
+            return self.unscaled * _power_of_ten(self.scale)
+        whole, rest = divmod(self.unscaled, _power_of_ten(-self.scale))
+        return None if rest else whole
+
+    def value(self) -> int:
+        """The number rounded up to an integer, as int64 (with upstream's overflow)."""
+        return self._scaled(0)
+
+    def milli_value(self) -> int:
+        """The number rounded up to thousandths, as int64 (with upstream's overflow)."""
+        return self._scaled(-3)
+
+    def milli_value_away_from_zero(self) -> int:
+        """As `milli_value`, but big negative numbers are rounded away from zero.
+
+        Source: v1.38 alpha (docs/spec/decision.md 13 (Differences of v1.38 alpha)).
+        """
+        if self.is_big and self.unscaled < 0 and self.scale < -3:
+            return numbers.wrap64(-_divide_up(-self.unscaled, _power_of_ten(-3 - self.scale)))
+        return self.milli_value()
+
+    def _scaled(self, scale: int) -> int:
+        shift = self.scale - scale
+        if self.is_big:
+            return _shift_big(self.unscaled, shift)
+        return _shift_small(self.unscaled, shift)
+
+    def approximate_float(self) -> float:
+        """The number as a float, by one multiplication with a power of ten (infinite where out of range)."""
+        try:
+            base = float(self.unscaled)
+        except OverflowError:
+            base = math.inf if self.unscaled > 0 else -math.inf
+        return base * float(f"1e{self.scale}") if self.scale else base
+
+    def sign(self) -> int:
+        """-1, 0 or 1."""
+        return (self.unscaled > 0) - (self.unscaled < 0)
+
+    def __add__(self, other: "Quantity") -> "Quantity":
+        total, scale = self._sum(other)
+        is_big = self.is_big or other.is_big or not numbers.INT64_MIN <= total <= numbers.INT64_MAX
+        return Quantity(total, scale, self.format if self.unscaled else other.format, is_big)
+
+    def _sum(self, other: "Quantity") -> tuple[int, int]:
+        if not other.unscaled:
+            return self.unscaled, self.scale
+        if not self.unscaled:
+            return other.unscaled, other.scale
+        scale = min(self.scale, other.scale)
+        return self._at(scale) + other._at(scale), scale
+
+    def _at(self, scale: int) -> int:
+        return self.unscaled * _power_of_ten(self.scale - scale)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        scale = min(self.scale, other.scale)
+        return self._at(scale) == other._at(scale)
+
+    def __ne__(self, other: object) -> bool:
+        # msgspec.Struct has a != of its own, which goes by identity.
+        return not self == other
+
+    def __lt__(self, other: "Quantity") -> bool:
+        scale = min(self.scale, other.scale)
+        return self._at(scale) < other._at(scale)
+
+    def __hash__(self) -> int:
+        if not self.unscaled:
+            return 0
+        digits = str(self.unscaled)
+        kept = digits.rstrip("0")
+        return hash((kept, self.scale + len(digits) - len(kept)))
+
+
+ZERO = Quantity(0)
+
+
+def parse(text: str) -> Quantity:
+    """The quantity that `text` says. Raises QuantityError with upstream's sentence."""
+    match = _TEXT.fullmatch(text)
+    if match is None or not text:
+        raise QuantityError(MALFORMED)
+    sign, zeros, digits, fraction, suffix = match.groups(default="")
+    exponent, form = _suffix(suffix)
+    whole = digits or "0"
+    if len(whole) + len(fraction) + abs(exponent) > MAX_DIGITS:
+        raise QuantityError(NO_NUMBER)
+    if form is Format.BINARY_SI:
+        small = _parse_small_binary(whole, fraction, exponent)
+    else:
+        small = _parse_small_decimal(whole, fraction, exponent, form)
+    if small is None:
+        if not (zeros or digits or fraction):
+            raise QuantityError(NO_NUMBER)
+        small = _parse_big(int(whole + fraction), len(fraction), exponent, form)
+    return _finished(small, text, is_negative=sign == "-")
+
+
+def parse_json(raw: str) -> Quantity:
+    """The quantity in the raw JSON text of a value: a string or a bare number; escapes are not interpreted.
+
+    Raises QuantityError; `null` counts as zero.
+    """
+    if raw == "null":
+        return ZERO
+    is_string = len(raw) > 1 and raw[0] == raw[-1] == '"'
+    return parse((raw[1:-1] if is_string else raw).strip())
+
+
+_EASY_UNITS = {
+    "": (15, 1000, 1),
+    "m": (18, 1, 1),
+    "u": (18, 1, 1000),
+    "n": (18, 1, 1_000_000),
+    "k": (12, 1_000_000, 1),
+    "Ki": (11, 1_024_000, 1),
+    "Mi": (8, 1_048_576_000, 1),
+    "Gi": (5, 1_073_741_824_000, 1),
+}
+"""Unit to the digits up to which nothing overflows, and thousandths as multiplier and divisor."""
+
+
+def milli(text: str) -> int:
+    """`parse(text).milli_value()`, without the detour for common texts. Raises QuantityError."""
+    digits = text.rstrip("kmunKMGi")
+    easy = _EASY_UNITS.get(text[len(digits) :])
+    if easy is not None and len(digits) <= easy[0] and digits.isdigit() and digits.isascii():
+        return -(-int(digits) * easy[1] // easy[2])
+    return parse(text).milli_value()
+
+
+def _suffix(suffix: str) -> tuple[int, Format]:
+    if suffix in _DECIMAL_SUFFIXES:
+        return _DECIMAL_SUFFIXES[suffix], Format.DECIMAL_SI
+    if suffix in _BINARY_SUFFIXES:
+        return _BINARY_SUFFIXES[suffix], Format.BINARY_SI
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None:
+        raise QuantityError(UNKNOWN_SUFFIX)
+    if len(match[1]) > 10:
+        raise QuantityError(NO_NUMBER)
+    return int(match[1]), Format.DECIMAL_EXPONENT
+
+
+def _parse_small_decimal(whole: str, fraction: str, exponent: int, form: Format) -> Quantity | None:
+    """The small form; `remembered` is not empty where the input is to be remembered."""
+    digits = whole + fraction
+    scale = exponent - len(fraction)
+    if len(digits) > _SMALL_DIGITS or scale < _NANO:
+        return None
+    is_canonical = scale % 3 == 0 and not digits.endswith("000") and whole[0] != "0"
+    return Quantity(int(digits), scale, form, remembered=digits if is_canonical else "")
+
+
+def _parse_small_binary(whole: str, fraction: str, exponent2: int) -> Quantity | None:
+    """As `_parse_small_decimal`, for `Ki` to `Ei`."""
+    if fraction or len(whole) > 14 - exponent2 * 3 // 10:
+        return None
+    number = int(whole)
+    return Quantity(number << exponent2, 0, Format.BINARY_SI, remembered=whole if number % 8 else "")
+
+
+def _parse_big(digits: int, fraction_digits: int, exponent: int, form: Format) -> Quantity:
+    if form is not Format.BINARY_SI:
+        shift = exponent - fraction_digits - _NANO
+        nanos = digits * _power_of_ten(shift) if shift >= 0 else _divide_up(digits, _power_of_ten(-shift))
+        return Quantity(nanos, _NANO, form, is_big=True)
+    nanos = _divide_up((digits << exponent) * 10**9, _power_of_ten(fraction_digits))
+    if nanos > numbers.INT64_MAX * 10**9:
+        return Quantity(numbers.INT64_MAX, 0, form, is_big=True)
+    return Quantity(nanos, _NANO, Format.DECIMAL_SI if 0 < nanos < 10**9 else form, is_big=True)
+
+
+def _finished(quantity: Quantity, text: str, *, is_negative: bool) -> Quantity:
+    unscaled = -quantity.unscaled if is_negative else quantity.unscaled
+    remembered = text if quantity.remembered else ""
+    return Quantity(unscaled, quantity.scale, quantity.format, quantity.is_big, remembered)
+
+
+def _shift_small(unscaled: int, shift: int) -> int:
+    """`unscaled x 10^shift`, away from zero where digits are lost; overflow wraps for some powers, else gives 0."""
+    if shift < 0:
+        magnitude = _divide_up(abs(unscaled), _power_of_ten(-shift))
+        return -magnitude if unscaled < 0 else magnitude
+    product = unscaled * _power_of_ten(shift)
+    wrapped = numbers.wrap64(product)
+    return wrapped if wrapped == product or shift in _WRAPPING_POWERS else 0
+
+
+def _shift_big(unscaled: int, shift: int) -> int:
+    """`unscaled x 10^shift`, with 1 added where digits are lost; computed in int64 below its largest value."""
+    if shift >= 0:
+        return numbers.wrap64(unscaled * _power_of_ten(shift))
+    divisor = _power_of_ten(-shift)
+    if unscaled < numbers.INT64_MAX:
+        low = numbers.wrap64(unscaled)
+        return numbers.divide_toward_zero(low, divisor) + (low % divisor != 0)
+    return numbers.wrap64(_divide_up(unscaled, divisor))
+
+
+def _divide_up(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)
+
+
+def _power_of_ten(exponent: int) -> int:
+    """10^exponent; `exponent` is not negative."""
+    return int(10**exponent)
+
+
+def _mantissa_and_exponent(unscaled: int, scale: int) -> tuple[str, int]:
+    digits = str(unscaled)
+    kept = digits.rstrip("0")
+    exponent = scale + len(digits) - len(kept)
+    padding = exponent % 3
+    return kept + "0" * padding, exponent - padding
+
+
+def _binary_text(whole: int) -> str:
+    count = 0
+    while whole % 1024 == 0:
+        whole //= 1024
+        count += 1
+    return f"{whole}{_BINARY_TEXTS.get(count, '')}"

@@ -1,0 +1,130 @@
+"""One requirement of a label selector: a condition on one label, and what can be wrong with it.
+
+Called by `podscaler.api.machinery.selectors`, which combines requirements, and `podscaler.api.machinery.selector_text`,
+which reads them.
+
+Invariant: what `requirement` returns is valid.
+
+Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector), 12.4
+(Converting a metric's selector)).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from podscaler.api.machinery import names, numbers
+from podscaler.api.text.quoting import quoted
+
+
+class SelectorError(ValueError):
+    """A selector cannot be read; str() is upstream's sentence."""
+
+
+class Operator(StrEnum):
+    """The operators of requirements, as the text form and the messages spell them."""
+
+    EQUALS = "="
+    DOUBLE_EQUALS = "=="
+    NOT_EQUALS = "!="
+    IN = "in"
+    NOT_IN = "notin"
+    EXISTS = "exists"
+    DOES_NOT_EXIST = "!"
+    GREATER_THAN = ">"
+    LESS_THAN = "<"
+
+
+ANY_OF = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
+_NONE_OF = frozenset({Operator.NOT_EQUALS, Operator.NOT_IN})
+_LISTS = frozenset({Operator.IN, Operator.NOT_IN})
+_WITHOUT_VALUES = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
+_COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """One condition on one label; make it with `requirement`, which checks it."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.operator is Operator.EXISTS:
+            return self.key
+        if self.operator is Operator.DOES_NOT_EXIST:
+            return f"!{self.key}"
+        shown = ",".join(sorted(self.values))
+        if self.operator in _LISTS:
+            return f"{self.key} {self.operator} ({shown})"
+        return f"{self.key}{self.operator}{shown}"
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels meets the condition."""
+        value = labels.get(self.key)
+        if self.operator in ANY_OF:
+            return value is not None and value in self.values
+        if self.operator in _NONE_OF:
+            return value is None or value not in self.values
+        if self.operator is Operator.EXISTS:
+            return value is not None
+        if self.operator is Operator.DOES_NOT_EXIST:
+            return value is None
+        return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        number = None if value is None else _find_int64(value)
+        if number is None:
+            return False
+        bound = int(self.values[0])
+        return number > bound if self.operator is Operator.GREATER_THAN else number < bound
+
+
+def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
+    """A checked requirement. Raises SelectorError naming every fault, in the order key, values as a whole, values."""
+    faults = key_faults(key, "key") + _values_faults(operator, values)
+    for index, value in enumerate(values):
+        if wrong := names.label_value_faults(value):
+            faults.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
+    if faults:
+        raise SelectorError(_aggregated(faults))
+    return Requirement(key, operator, tuple(values))
+
+
+def key_faults(key: str, path: str) -> list[str]:
+    """What is wrong with a label key, as at most one text that begins with `path`."""
+    wrong = names.label_key_faults(key)
+    return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
+
+
+def _values_faults(operator: Operator, values: Sequence[str]) -> list[str]:
+    if operator in _LISTS and not values:
+        return ["values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"]
+    if operator in _WITHOUT_VALUES and values:
+        shown = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+        return [f"values: Invalid value: {shown}: values set must be empty for exists and does not exist"]
+    if operator in _COMPARISONS:
+        return [
+            f"values[{index}]: Invalid value: {quoted(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
+            for index, value in enumerate(values)
+            if _find_int64(value) is None
+        ]
+    return []
+
+
+def _aggregated(faults: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(faults))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+
+
+def _find_int64(text: str) -> int | None:
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > 19:
+        return None
+    number = -int(significant) if text[0] == "-" else int(significant)
+    return number if numbers.INT64_MIN <= number <= numbers.INT64_MAX else None

@@ -1,0 +1,159 @@
+"""The text form of label selectors: words and symbols to requirements, with upstream's sentences for what is wrong.
+
+Called by `podscaler.api.machinery.selectors` (`parse`) only.
+
+Grammar, as upstream reads it:
+
+    selector    = [ requirement { "," requirement } ]
+    requirement = [ "!" ] key | key symbol [ value ] | key ( "in" | "notin" ) "(" values ")"
+    symbol      = "=" | "==" | "!=" | ">" | "<"
+    values      = [ value ] { "," [ value ] }
+
+`in` and `notin` are words like others except where an operator is expected. Values of one requirement are a set:
+sorted, without repetitions.
+
+Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector)).
+"""
+
+import re
+from typing import NamedTuple
+
+from podscaler.api.machinery.requirements import Operator, Requirement, SelectorError, key_faults, requirement
+
+_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^ \t\r\n=!(),><]+)")
+_SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", ">", "<"})
+_OPERATORS = {
+    "in": Operator.IN,
+    "notin": Operator.NOT_IN,
+    "=": Operator.EQUALS,
+    "==": Operator.DOUBLE_EQUALS,
+    "!=": Operator.NOT_EQUALS,
+    ">": Operator.GREATER_THAN,
+    "<": Operator.LESS_THAN,
+}
+_LISTS = frozenset({Operator.IN, Operator.NOT_IN})
+
+
+class _Token(NamedTuple):
+    text: str
+    is_word: bool
+
+
+_END = _Token("", False)
+
+
+def parse(text: str) -> list[Requirement]:
+    """The requirements that `text` lists, in its order. Raises SelectorError with upstream's sentence."""
+    return _Parser(text).requirements()
+
+
+class _Parser:
+    """Reads tokens from left to right, one ahead."""
+
+    def __init__(self, text: str) -> None:
+        words = _TOKEN.findall(text)
+        self._tokens = [_Token(word, word not in _SYMBOLS) for word in words]
+        self._position = 0
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._position] if self._position < len(self._tokens) else _END
+
+    def _take(self) -> _Token:
+        token = self._peek()
+        self._position += 1
+        return token
+
+    def requirements(self) -> list[Requirement]:
+        token = self._peek()
+        if token is _END:
+            return []
+        if not _starts_requirement(token):
+            raise SelectorError(f"found '{token.text}', expected: !, identifier, or 'end of string'")
+        found = [self._requirement()]
+        while (token := self._take()) is not _END:
+            if token.text != ",":
+                raise SelectorError(f"found '{token.text}', expected: ',' or 'end of string'")
+            if not _starts_requirement(self._peek()):
+                raise SelectorError(f"found '{self._peek().text}', expected: identifier after ','")
+            found.append(self._requirement())
+        return found
+
+    def _requirement(self) -> Requirement:
+        try:
+            return self._read_requirement()
+        except SelectorError as error:
+            raise SelectorError(f"unable to parse requirement: {error}") from None
+
+    def _read_requirement(self) -> Requirement:
+        is_negated = self._peek().text == "!"
+        if is_negated:
+            self._take()
+        key = self._key()
+        if is_negated:
+            return requirement(key, Operator.DOES_NOT_EXIST, [])
+        if self._at_end_of_requirement():
+            return requirement(key, Operator.EXISTS, [])
+        operator = self._operator()
+        values = self._list() if operator in _LISTS else {self._value()}
+        return requirement(key, operator, sorted(values))
+
+    def _at_end_of_requirement(self) -> bool:
+        return self._peek() is _END or self._peek().text == ","
+
+    def _key(self) -> str:
+        token = self._take()
+        if not token.is_word:
+            raise SelectorError(f"found '{token.text}', expected: identifier")
+        for fault in key_faults(token.text, "<nil>"):
+            raise SelectorError(fault)
+        return token.text
+
+    def _operator(self) -> Operator:
+        token = self._take()
+        operator = _OPERATORS.get(token.text)
+        if operator is None:
+            raise SelectorError(f"found '{token.text}', expected: in, notin, =, ==, !=, gt, lt")
+        return operator
+
+    def _value(self) -> str:
+        if self._at_end_of_requirement():
+            return ""
+        token = self._take()
+        if not token.is_word:
+            raise SelectorError(f"found '{token.text}', expected: identifier")
+        return token.text
+
+    def _list(self) -> set[str]:
+        token = self._take()
+        if token.text != "(":
+            raise SelectorError(f"found '{token.text}' expected: '('")
+        token = self._peek()
+        if token.text == ")":
+            self._take()
+            return {""}
+        if not (token.is_word or token.text == ","):
+            raise SelectorError(f"found '{token.text}', expected: ',', ')' or identifier")
+        values: set[str] = set()
+        while self._peek().text != ")":
+            self._add_value(values)
+        self._take()
+        return values
+
+    def _add_value(self, values: set[str]) -> None:
+        """Read a value or a comma; a comma stands for the empty value where no value is next to it."""
+        token = self._take()
+        if token.is_word:
+            values.add(token.text)
+            if self._peek().text not in {",", ")"}:
+                raise SelectorError(f"found '{self._peek().text}', expected: ',' or ')'")
+            return
+        if token.text != ",":
+            raise SelectorError(f"found '{token.text}', expected: ',', or identifier")
+        if not values or self._peek().text in {",", ")"}:
+            values.add("")
+        if self._peek().text == ",":
+            self._take()
+
+
+def _starts_requirement(token: _Token) -> bool:
+    return token.is_word or token.text == "!"

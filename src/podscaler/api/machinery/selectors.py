@@ -1,0 +1,146 @@
+"""Label selectors: which objects a set of requirements on labels picks, and their texts.
+
+Called by the API server (`labelSelector=` parameters), by controllers (objects' `spec.selector`) and by the decision
+core (the selector of a scale, the selectors of metrics).
+
+Invariants: a Selector is immutable and its requirements are valid. The selector without requirements matches
+everything; NOTHING matches nothing.
+
+Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.1 (Label selector inside a message) to 12.4
+(Converting a metric's selector)).
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from podscaler.api.machinery import selector_text
+from podscaler.api.machinery.requirements import ANY_OF, Operator, Requirement, SelectorError, requirement
+from podscaler.api.text.quoting import quoted
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "Selector",
+    "SelectorError",
+    "from_label_selector",
+    "from_labels",
+    "of",
+    "parse",
+    "shown",
+]
+
+_OBJECT_OPERATORS = {
+    "In": Operator.IN,
+    "NotIn": Operator.NOT_IN,
+    "Exists": Operator.EXISTS,
+    "DoesNotExist": Operator.DOES_NOT_EXIST,
+}
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """Requirements that an object must all meet.
+
+    Attributes:
+        requirements: in the order they were given.
+        equalities: those of the form `key=value`, which are checked first; derived.
+        others: the rest; derived.
+        matches_nothing: whether this is NOTHING.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    equalities: tuple[tuple[str, str], ...] = ()
+    others: tuple[Requirement, ...] = ()
+    matches_nothing: bool = False
+
+    def __str__(self) -> str:
+        """The canonical text: requirements sorted by key; empty for everything and for NOTHING."""
+        return ",".join(map(str, sorted(self.requirements, key=lambda each: each.key)))
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is picked."""
+        for key, value in self.equalities:
+            if labels.get(key) != value:
+                return False
+        for other in self.others:
+            if not other.matches(labels):
+                return False
+        return not self.matches_nothing
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(matches_nothing=True)
+
+
+def of(requirements: Sequence[Requirement]) -> Selector:
+    """The selector with these requirements (none: everything)."""
+    return Selector(
+        tuple(requirements),
+        tuple((each.key, each.values[0]) for each in requirements if _is_equality(each)),
+        tuple(each for each in requirements if not _is_equality(each)),
+    )
+
+
+def _is_equality(each: Requirement) -> bool:
+    return each.operator in ANY_OF and len(each.values) == 1
+
+
+@lru_cache(maxsize=16384)
+def parse(text: str) -> Selector:
+    """The selector that a text like `a=1,b in (x,y),!c` means (the empty text: EVERYTHING).
+
+    Raises SelectorError with upstream's sentence.
+    """
+    return of(selector_text.parse(text))
+
+
+def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
+    """The selector that a LabelSelector object (`matchLabels`, `matchExpressions`; JSON-ready) means.
+
+    An absent object gives NOTHING, an empty one EVERYTHING. Raises SelectorError for the first requirement that is
+    wrong; matchLabels are read in the order of their keys, then expressions in theirs.
+    """
+    if selector is None:
+        return NOTHING
+    labels = selector.get("matchLabels") or {}
+    return of(
+        [requirement(key, Operator.EQUALS, [labels[key]]) for key in sorted(labels)]
+        + [_from_expression(expression) for expression in selector.get("matchExpressions") or ()]
+    )
+
+
+def _from_expression(expression: Mapping[str, Any]) -> Requirement:
+    name = expression.get("operator") or ""
+    operator = _OBJECT_OPERATORS.get(name)
+    if operator is None:
+        raise SelectorError(f"{quoted(name)} is not a valid label selector operator")
+    return requirement(expression.get("key") or "", operator, expression.get("values") or [])
+
+
+def from_labels(labels: Mapping[str, str]) -> Selector:
+    """The selector that asks for each of these labels, unchecked (a Service's or ReplicationController's selector)."""
+    return of([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
+
+
+def shown(selector: Mapping[str, Any] | None) -> str:
+    """A LabelSelector object as upstream's messages print it (`&LabelSelector{...}`, `nil`).
+
+    Source: docs/spec/decision.md 12.1.
+    """
+    if selector is None:
+        return "nil"
+    labels = selector.get("matchLabels") or {}
+    pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
+    expressions = "".join(map(_shown_expression, selector.get("matchExpressions") or ()))
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+def _shown_expression(expression: Mapping[str, Any]) -> str:
+    key, operator = expression.get("key") or "", expression.get("operator") or ""
+    values = " ".join(expression.get("values") or ())
+    return f"LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"

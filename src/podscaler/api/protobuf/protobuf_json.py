@@ -1,0 +1,237 @@
+"""Between protobuf messages and JSON-ready data, by the schema.
+
+Called by `protobuf`. Data that comes out is as a client might have written it; decoding makes it canonical.
+
+Source: how the Go types keep values with a JSON form of their own (meta/v1 Time in seconds and nanos, ...).
+"""
+
+import base64
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from google.protobuf.message import Message as Proto
+
+from podscaler.api.machinery import duration, instants
+from podscaler.api.protobuf import protobuf_types
+from podscaler.api.schema import schema
+from podscaler.api.schema.schema import Field
+from podscaler.api.text import json_text
+from podscaler.api.text.json_text import DecodeError
+from podscaler.base import clock
+
+_INT, _STRING = 0, 1
+
+
+def to_value(proto: Any, message: str) -> Any:
+    """The JSON-ready form of a message, not yet canonical. Raises DecodeError where parts of it cannot be read."""
+    own = _OWN_FORMS.get(message)
+    if own is not None:
+        return own[0](proto)
+    if schema.get_message(message).list:
+        return [text(item) for item in proto.f1]
+    out: dict[str, Any] = {}
+    fields = _by_number(message)
+    for descriptor, value in proto.ListFields():
+        field = fields.get(descriptor.number)
+        if field is None:
+            continue
+        if field.inline:
+            out |= to_value(value, field.type)
+        else:
+            out[field.name] = _field_value(value, field)
+    return out
+
+
+def from_value(value: Any, message: str) -> Proto:
+    """The message of JSON-ready data in canonical form (unknown fields are left out)."""
+    proto = protobuf_types.for_message(message)()
+    _fill(proto, value, message)
+    return proto
+
+
+@cache
+def _by_number(message: str) -> dict[int, Field]:
+    return {field.number: field for field in schema.get_message(message).fields if field.number}
+
+
+def _field_value(value: Any, field: Field) -> Any:
+    if field.repeated:
+        return [_element(item, field.type) for item in value]
+    if field.map:
+        return {text(entry.f1): _element(entry.f2, field.type) for entry in value}
+    return _element(value, field.type)
+
+
+def _element(value: Any, kind: str) -> Any:
+    if kind == "bytes":
+        return base64.b64encode(value).decode()
+    if kind == "string":
+        return text(value)
+    return value if kind in schema.SCALARS else to_value(value, kind)
+
+
+def text(value: str | bytes) -> str:
+    """A string of a message; the library hands over bytes where it is not valid UTF-8 (Go's JSON shows U+FFFD)."""
+    return json_text.decode_utf8(value) if isinstance(value, bytes) else value
+
+
+def _fill(proto: Any, value: Any, message: str) -> None:
+    own = _OWN_FORMS.get(message)
+    if own is not None:
+        own[1](proto, value)
+        return
+    known = schema.get_message(message)
+    if known.list:
+        proto.f1.extend(value)
+        return
+    for field in known.fields:
+        if field.inline and field.number:
+            part = getattr(proto, protobuf_types.field_name(field.number))
+            part.SetInParent()
+            _fill(part, value, field.type)
+        elif field.number and value.get(field.name) is not None:
+            _set(proto, protobuf_types.field_name(field.number), value[field.name], field)
+
+
+def _set(proto: Any, name: str, value: Any, field: Field) -> None:
+    part = getattr(proto, name)
+    if field.repeated and field.is_scalar:
+        part.extend(_scalar(item, field.type) for item in value)
+    elif field.repeated:
+        for item in value:
+            _fill(part.add(), item, field.type)
+    elif field.map:
+        _set_entries(part, value, field)
+    elif field.is_scalar:
+        setattr(proto, name, _scalar(value, field.type))
+    else:
+        part.SetInParent()
+        _fill(part, value, field.type)
+
+
+def _set_entries(part: Any, value: dict[str, Any], field: Field) -> None:
+    """The entries of a map, in the order of their keys, as Go writes them."""
+    for key in sorted(value):
+        if field.is_scalar:
+            part.add(f1=key, f2=_scalar(value[key], field.type))
+        else:
+            item = part.add(f1=key).f2
+            item.SetInParent()
+            _fill(item, value[key], field.type)
+
+
+def _scalar(value: Any, kind: str) -> Any:
+    if kind != "bytes":
+        return value
+    return value if isinstance(value, bytes) else base64.b64decode(value)
+
+
+def _quantity_value(proto: Any) -> Any:
+    return text(proto.f1) or "0"
+
+
+def _fill_quantity(proto: Any, value: Any) -> None:
+    proto.f1 = value
+
+
+def _time_value(text_of: Callable[[int], str]) -> Callable[[Any], Any]:
+    def value(proto: Any) -> Any:
+        if not proto.ListFields():
+            return None
+        try:
+            return text_of(proto.f1 * clock.NANOSECONDS + proto.f2)
+        except (OverflowError, ValueError, OSError):
+            raise DecodeError("proto: a time is out of range") from None
+
+    return value
+
+
+def _fill_time(proto: Any, value: Any) -> None:
+    if value is not None:
+        proto.f1, proto.f2 = divmod(instants.parse(value), clock.NANOSECONDS)
+
+
+def _duration_value(proto: Any) -> Any:
+    return duration.text(proto.f1)
+
+
+def _fill_duration(proto: Any, value: Any) -> None:
+    proto.f1 = duration.parse(value)
+
+
+def _int_or_string_value(proto: Any) -> Any:
+    return text(proto.f3) if proto.f1 == _STRING else proto.f2
+
+
+def _fill_int_or_string(proto: Any, value: Any) -> None:
+    proto.f1 = _STRING if isinstance(value, str) else _INT
+    if isinstance(value, str):
+        proto.f3 = value
+    else:
+        proto.f2 = value
+
+
+def _raw_value(proto: Any) -> Any:
+    return json_text.plain(json_text.parse(proto.f1)) if proto.f1 else None
+
+
+def _fill_raw(proto: Any, value: Any) -> None:
+    proto.f1 = json_text.encode(value)
+
+
+_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+
+
+def _schema_or_array_value(proto: Any) -> Any:
+    return [to_value(item, _SCHEMA) for item in proto.f2] or (
+        to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None
+    )
+
+
+def _fill_schema_or_array(proto: Any, value: Any) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _fill(proto.f2.add(), item, _SCHEMA)
+    else:
+        proto.f1.SetInParent()
+        _fill(proto.f1, value, _SCHEMA)
+
+
+def _schema_or_bool_value(proto: Any) -> Any:
+    return to_value(proto.f2, _SCHEMA) if proto.HasField("f2") else proto.f1
+
+
+def _fill_schema_or_bool(proto: Any, value: Any) -> None:
+    proto.f1 = value is not False
+    if isinstance(value, dict):
+        proto.f2.SetInParent()
+        _fill(proto.f2, value, _SCHEMA)
+
+
+def _schema_or_strings_value(proto: Any) -> Any:
+    return [text(item) for item in proto.f2] or (to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None)
+
+
+def _fill_schema_or_strings(proto: Any, value: Any) -> None:
+    if isinstance(value, list):
+        proto.f2.extend(value)
+    else:
+        proto.f1.SetInParent()
+        _fill(proto.f1, value, _SCHEMA)
+
+
+_OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
+    schema.QUANTITY: (_quantity_value, _fill_quantity),
+    schema.TIME: (_time_value(clock.rfc3339), _fill_time),
+    schema.MICRO_TIME: (_time_value(clock.rfc3339_micro), _fill_time),
+    schema.DURATION: (_duration_value, _fill_duration),
+    schema.INT_OR_STRING: (_int_or_string_value, _fill_int_or_string),
+    schema.RAW_EXTENSION: (_raw_value, _fill_raw),
+    schema.FIELDS_V1: (_raw_value, _fill_raw),
+    schema.JSON: (_raw_value, _fill_raw),
+    schema.SCHEMA_OR_ARRAY: (_schema_or_array_value, _fill_schema_or_array),
+    schema.SCHEMA_OR_BOOL: (_schema_or_bool_value, _fill_schema_or_bool),
+    schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_strings),
+}
+"""Reading and filling of the messages with a JSON form of their own."""

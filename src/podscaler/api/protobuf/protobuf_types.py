@@ -1,0 +1,98 @@
+"""Protobuf message classes, made from the schema when first asked for.
+
+Called by `protobuf` (the bodies) only; importing this module imports google.protobuf, so that is done lazily too.
+
+Theory of operation: one proto2 file for each Go package, added to a pool of our own after the files it refers to (Go
+packages have no import cycles). Fields are named by their numbers (`f1`), which are all that the wire knows: JSON names
+such as `$ref` are no identifiers. Nothing of the wire format is ours. A map is described as what it is on the wire, a
+list of entries (`f1` the key, `f2` the value): the library's own maps cannot be read where a key is not valid UTF-8.
+
+Source: the field numbers of the schema.
+"""
+
+from functools import cache
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message as Proto
+
+from podscaler.api.schema import schema
+from podscaler.api.schema.schema import Field, Message
+
+_FIELD = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "string": _FIELD.TYPE_STRING,
+    "bytes": _FIELD.TYPE_BYTES,
+    "bool": _FIELD.TYPE_BOOL,
+    "int32": _FIELD.TYPE_INT32,
+    "int64": _FIELD.TYPE_INT64,
+    "uint32": _FIELD.TYPE_UINT32,
+    "double": _FIELD.TYPE_DOUBLE,
+}
+_pool = descriptor_pool.DescriptorPool()
+
+
+@cache
+def for_message(name: str) -> type[Proto]:
+    """The class of a message (`core/v1.Pod`). Raises KeyError for one that the schema does not have."""
+    package = schema.get_message(name).package
+    _add_file(package)
+    descriptor = _pool.FindMessageTypeByName(_full_name(name))
+    return message_factory.GetMessageClass(descriptor)
+
+
+def field_name(number: int) -> str:
+    """What the classes call the field with that number."""
+    return f"f{number}"
+
+
+@cache
+def _add_file(package: str) -> str:
+    messages = schema.messages_of(package)
+    others = {
+        schema.get_message(field.type).package
+        for message in messages
+        for field in message.fields
+        if field.number and not field.is_scalar
+    }
+    file = descriptor_pb2.FileDescriptorProto(name=package, package=_proto_package(package), syntax="proto2")
+    file.dependency.extend(sorted(_add_file(other) for other in others - {package}))
+    for message in messages:
+        _describe(file.message_type.add(), message)
+    _pool.Add(file)
+    return package
+
+
+def _describe(out: descriptor_pb2.DescriptorProto, message: Message) -> None:
+    out.name = message.short_name
+    for field in message.fields:
+        if field.number:
+            _describe_field(out, field, f"{_full_name(message.name)}.E{field.number}")
+
+
+def _describe_field(out: descriptor_pb2.DescriptorProto, field: Field, entry_name: str) -> None:
+    described = out.field.add(name=field_name(field.number), number=field.number)
+    is_repeated = field.repeated or field.map
+    described.label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
+    if field.map:
+        entry = out.nested_type.add(name=f"E{field.number}")
+        entry.field.add(name=field_name(1), number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+        _set_type(entry.field.add(name=field_name(2), number=2, label=_FIELD.LABEL_OPTIONAL), field.type)
+        described.type, described.type_name = _FIELD.TYPE_MESSAGE, f".{entry_name}"
+    else:
+        _set_type(described, field.type)
+
+
+def _set_type(described: descriptor_pb2.FieldDescriptorProto, kind: str) -> None:
+    if kind in _SCALARS:
+        described.type = _SCALARS[kind]
+    else:
+        described.type, described.type_name = _FIELD.TYPE_MESSAGE, f".{_full_name(kind)}"
+
+
+def _proto_package(package: str) -> str:
+    return package.replace("/", ".")
+
+
+def _full_name(message: str) -> str:
+    package, _, short_name = message.rpartition(".")
+    return f"{_proto_package(package)}.{short_name}"

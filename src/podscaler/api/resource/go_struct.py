@@ -1,0 +1,100 @@
+"""The lines in which two objects differ, as upstream shows them: dumps of Go structs, compared.
+
+Called where a refusal shows what was changed although it may not be (pod updates). A dump has one field a line, under
+the names that Go gives them, with everything that is unset.
+
+Source: golden captures (`pod-spec-immutable`); the API types' field names and order.
+"""
+
+import difflib
+import json
+from typing import Any
+
+from podscaler.api.resource.resources import Object
+from podscaler.api.schema import schema
+from podscaler.api.schema.decode_values import ZERO_VALUES
+from podscaler.api.schema.schema import Field
+
+_CONTEXT_LINES = 3
+_OTHER_NAMES = {
+    "serviceAccount": "DeprecatedServiceAccount",
+    "cephfs": "CephFS",
+    "storageos": "StorageOS",
+}
+_EMBEDDED = "meta/v1.ObjectMeta"
+"""Whose fields are those of what it stands in."""
+_AS_JSON = "meta/v1."
+"""Types whose fields have their JSON names in Go's dumps too, and are left out where unset."""
+_INITIALISMS = (
+    "api",
+    "aws",
+    "csi",
+    "dns",
+    "fc",
+    "fs",
+    "gce",
+    "grpc",
+    "http",
+    "ip",
+    "iscsi",
+    "nfs",
+    "os",
+    "rbd",
+    "se",
+    "tcp",
+    "tty",
+    "uid",
+)
+"""First words that Go writes in capitals."""
+
+
+def difference(old: Object, new: Object, message: str) -> str:
+    """The differing lines of two objects of `message` (a schema name) as a unified diff without file names."""
+    lines = difflib.unified_diff(_lines(old, message), _lines(new, message), n=_CONTEXT_LINES, lineterm="")
+    return "".join(f"{line}\n" for line in list(lines)[2:])
+
+
+def shown(obj: Object, message: str) -> Object:
+    """An object of `message` with the names that Go gives its fields and everything that is unset."""
+    return _dump(obj, message)
+
+
+def _lines(obj: Object, message: str) -> list[str]:
+    return json.dumps(_dump(obj, message), indent=1, ensure_ascii=False).splitlines()
+
+
+def _dump(obj: Object, message: str) -> Object:
+    found: Object = {}
+    for field in schema.get_message(message).json_fields():
+        if field.type == _EMBEDDED:
+            found.update(obj.get(field.name) or {})
+        else:
+            found[_go_name(field.name)] = _value(obj.get(field.name), field)
+    return found
+
+
+def _value(value: Any, field: Field) -> Any:
+    is_struct = not field.is_scalar and field.type not in schema.OPAQUE and not field.type.startswith(_AS_JSON)
+    if field.repeated or field.map:
+        return _elements(value, field.type if is_struct else "")
+    if value is None:
+        if field.pointer:
+            return None
+        return _dump({}, field.type) if is_struct else ZERO_VALUES.get(field.type)
+    return _dump(value, field.type) if is_struct else value
+
+
+def _elements(value: Any, message: str) -> Any:
+    if not value or not message:
+        return value
+    if isinstance(value, dict):
+        return {key: _dump(part, message) for key, part in sorted(value.items())}
+    return [_dump(part, message) for part in value]
+
+
+def _go_name(name: str) -> str:
+    if name in _OTHER_NAMES:
+        return _OTHER_NAMES[name]
+    first = next((index for index, letter in enumerate(name) if letter.isupper()), len(name))
+    word, rest = name[:first], name[first:]
+    return (word.upper() if word in _INITIALISMS else word.capitalize()) + rest

@@ -1,0 +1,164 @@
+"""Validation of `metadata`, the same for every kind.
+
+Called by the API server before a kind's own validation; parts of it by kinds whose specs carry labels or references.
+
+Source: docs/spec/api.md 2.7 (metadata); golden captures of refused objects.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_long
+from podscaler.api.resource.resources import Object, Resource
+
+ANNOTATIONS_MAX_BYTES = 256 * 1024
+
+_NameRule = Callable[[str], list[str]]
+
+_NAME_RULES: Mapping[str, _NameRule] = {
+    "apiservices.apiregistration.k8s.io": names.path_segment_faults,
+    "events": names.path_segment_faults,
+    "poddisruptionbudgets.policy": names.path_segment_faults,
+    "statefulsets.apps": names.dns_label_faults,
+    "clusterrolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
+    "clusterroles.rbac.authorization.k8s.io": names.path_segment_faults,
+    "namespaces": names.dns_label_faults,
+    "rolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
+    "roles.rbac.authorization.k8s.io": names.path_segment_faults,
+    "services": names.dns_label_faults,
+}
+"""By `Resource.key`; every other kind has the names of DNS subdomains."""
+
+_SET_BY_THE_SYSTEM = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+"""Finalizers that need no domain prefix."""
+
+
+def validate_metadata(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
+    """What is wrong with the metadata of an object to be stored, in upstream's order.
+
+    Args:
+        resource: its kind.
+        new: the object; a generated name is already in its `metadata.name`.
+        old: the stored object, None on create.
+    """
+    meta = new.get("metadata") or {}
+    found = _name_faults(resource, meta) if old is None else _change_faults(meta, old.get("metadata") or {})
+    found += label_faults(meta.get("labels") or {}, "metadata.labels")
+    found += annotation_faults(meta.get("annotations") or {}, "metadata.annotations")
+    found += owner_faults(meta.get("ownerReferences") or [], "metadata.ownerReferences")
+    finalizers = meta.get("finalizers") or []
+    unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_faults(finalizers)
+    return [*found, *_finalizer_faults(finalizers), *unqualified]
+
+
+def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:
+    rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_faults)
+    found = []
+    prefix = meta.get("generateName", "")
+    if prefix:
+        texts = rule(_as_name(prefix))
+        found += [invalid("metadata.generateName", prefix, text) for text in texts]
+    name = meta.get("name", "")
+    if not name:
+        return [*found, required("metadata.name", "name or generateName is required")]
+    return found + [invalid("metadata.name", name, text) for text in rule(name)]
+
+
+def _as_name(prefix: str) -> str:
+    """A prefix as it is judged: what will be appended ends a trailing dash."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def label_faults(labels: Mapping[str, str], path: str) -> list[FieldError]:
+    """What is wrong with a map of labels; every fault is at `path` itself and shows the key or the value."""
+    found = []
+    for key in sorted(labels):
+        found += [invalid(path, key, text) for text in names.label_key_faults(key)]
+        found += [invalid(path, labels[key], text) for text in names.label_value_faults(labels[key])]
+    return found
+
+
+def annotation_faults(annotations: Mapping[str, str], path: str) -> list[FieldError]:
+    """What is wrong with a map of annotations: keys that are no qualified names, too much text in all."""
+    found = []
+    for key in sorted(annotations):
+        found += [invalid(path, key, text) for text in names.label_key_faults(key.lower())]
+    total_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    return found + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
+
+
+def owner_faults(owners: list[Object], path: str) -> list[FieldError]:
+    """What is wrong with owner references: parts that are missing, more than one controller."""
+    found = []
+    controllers: list[str] = []
+    for index, owner in enumerate(owners):
+        found += _owner_faults(owner, f"{path}[{index}]")
+        if owner.get("controller"):
+            controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
+    if len(controllers) > 1:
+        text = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}"
+        )
+        found.append(invalid(path, [_owner_json(owner) for owner in owners], text))
+    return found
+
+
+def _owner_faults(owner: Object, path: str) -> list[FieldError]:
+    api_version = owner.get("apiVersion", "")
+    group, _, version = api_version.rpartition("/")
+    found = []
+    if not api_version:
+        found.append(required(f"{path}.apiVersion", "must not be empty"))
+    elif "/" in group or not version:
+        found.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
+    found += [required(f"{path}.{key}", "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key)]
+    if (group, version, owner.get("kind")) == ("", "v1", "Event"):
+        found.append(invalid(path, _owner_json(owner), "/v1, Kind=Event is disallowed from being an owner"))
+    return found
+
+
+def _owner_json(owner: Object) -> dict[str, Any]:
+    """The reference with its fields in upstream's order."""
+    order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    return {key: owner[key] for key in order if key in owner}
+
+
+def _finalizer_faults(finalizers: list[str]) -> list[FieldError]:
+    found = []
+    for name in finalizers:
+        found += [invalid("metadata.finalizers", name, text) for text in names.label_key_faults(name)]
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(invalid("metadata.finalizers", finalizers, text))
+    return found
+
+
+def _unqualified_faults(finalizers: list[str]) -> list[FieldError]:
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(f"metadata.finalizers[{index}]", name, text)
+        for index, name in enumerate(finalizers)
+        if "/" not in name and name not in _SET_BY_THE_SYSTEM
+    ]
+
+
+def _change_faults(new: Object, old: Object) -> list[FieldError]:
+    found = []
+    if old.get("deletionTimestamp"):
+        found += _added_finalizer_faults(new.get("finalizers") or [], old.get("finalizers") or [])
+    for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if key in new and new[key] != old.get(key):
+            found.append(invalid(f"metadata.{key}", new[key], "field is immutable"))
+    return found
+
+
+def _added_finalizer_faults(new: list[str], old: list[str]) -> list[FieldError]:
+    added = [name for name in new if name not in old]
+    if not added:
+        return []
+    shown = ", ".join(json.dumps(name) for name in sorted(added))
+    text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+    return [forbidden("metadata.finalizers", text)]

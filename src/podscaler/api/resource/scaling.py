@@ -1,0 +1,60 @@
+"""How workloads map to autoscaling/v1 Scale, and how a Scale looks as a table.
+
+Called by the records of workloads, and by the API server for `kubectl get deploy web --subresource=scale`.
+
+Source: docs/spec/api.md 5 (Scale subresource).
+"""
+
+from typing import Any
+
+from podscaler.api.machinery import printing
+from podscaler.api.resource import label_selector
+from podscaler.api.resource.resources import Column, Object, Printer, ScaleMapping
+
+
+def replicas(workload: Object) -> int:
+    """`spec.replicas`, 0 when absent."""
+    return int((workload.get("spec") or {}).get("replicas") or 0)
+
+
+def status_replicas(workload: Object) -> int:
+    """`status.replicas`, 0 when absent."""
+    return int((workload.get("status") or {}).get("replicas") or 0)
+
+
+def set_replicas(workload: Object, count: int) -> None:
+    """Set `spec.replicas` in place."""
+    workload.setdefault("spec", {})["replicas"] = count
+
+
+def _selector(workload: Object) -> str:
+    return label_selector.canonical((workload.get("spec") or {}).get("selector"))
+
+
+def _label_pairs(workload: Object) -> str:
+    pairs = (workload.get("spec") or {}).get("selector") or {}
+    return printing.labels(pairs) if pairs else ""
+
+
+BY_LABEL_SELECTOR = ScaleMapping(replicas, status_replicas, _selector, set_replicas)
+"""Deployment, ReplicaSet, StatefulSet: `spec.selector` is a LabelSelector."""
+
+BY_LABEL_PAIRS = ScaleMapping(replicas, status_replicas, _label_pairs, set_replicas)
+"""ReplicationController: `spec.selector` is a map of labels."""
+
+
+def _row(scale: Object, now_ns: int) -> list[Any]:
+    name = scale["metadata"].get("name", "")
+    return [name, replicas(scale), status_replicas(scale), printing.created_age(scale, now_ns)]
+
+
+PRINTER = Printer(
+    columns=(
+        Column("Name", description="Name of the scaled object."),
+        Column("Desired", "integer", description="Number of replicas asked for."),
+        Column("Available", "integer", description="Number of replicas observed."),
+        Column("Age", description="Time since the scaled object was created."),
+    ),
+    row=_row,
+)
+"""The Table form of a Scale object."""

@@ -1,0 +1,241 @@
+"""Decoders of whole messages, made once from the schema.
+
+Called by `decoding`. `for_message(name)` is a callable from a parsed value and a Run to the clean object; the plans
+refer to one another, so that recursive types (JSONSchemaProps) need no special care.
+
+Rules: null is absent; unknown fields are noted and dropped; names match exactly; a zero that means the same as nothing
+(Go's omitempty without a pointer) is dropped, an empty list or map is kept (defaulting tells it from none); fields come
+out in the schema's order; of a repeated field the last one counts.
+
+Source: encoding/json as sigs.k8s.io/json uses it, measured (tests/conformance/decoding.jsonl).
+Differs: of a repeated object field the last one wins as a whole, where Go merges the objects.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from podscaler.api.schema import decode_values, schema
+from podscaler.api.schema.decode_run import FieldLocation, Run
+from podscaler.api.schema.decode_values import ABSENT, OWN_FORMS, ZERO_VALUES, Decode
+from podscaler.api.schema.schema import Field, Message
+from podscaler.api.text.json_text import DecodeError, Repeated
+
+_TYPE_META = (
+    Field(name="kind", type="string", omitempty=True),
+    Field(name="apiVersion", type="string", omitempty=True),
+)
+_QUICK_TYPES: dict[str, type] = {"string": str, "bool": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldPlan:
+    """How to decode one field.
+
+    Attributes:
+        place: what errors call it.
+        order: its position in output.
+        quick_type: values of exactly this type need no decoder; None where all do.
+        keeps_zero: whether an empty scalar is kept.
+        decode: for every other value that is not null.
+    """
+
+    place: FieldLocation
+    order: int
+    quick_type: type | None
+    keeps_zero: bool
+    decode: Decode
+
+
+class _Struct:
+    """The decoder of a message with fields."""
+
+    __slots__ = ("fields", "go_type")
+
+    def __init__(self, name: str) -> None:
+        self.go_type = schema.go_name(name)
+        self.fields: dict[str, _FieldPlan] = {}
+
+    def __call__(self, value: Any, run: Run) -> Any:
+        if not isinstance(value, dict):
+            run.mismatch(value, self.go_type)
+            return ABSENT
+        steps = run.steps
+        steps.append(None)
+        out: dict[str, Any] = {}
+        last_order, in_order = -1, True
+        for key, raw in value.items() if type(value) is dict else self._pairs(cast("Repeated", value), run):
+            plan = self.fields.get(key)
+            if plan is None:
+                run.unknown(key)
+                continue
+            if raw is None:
+                continue
+            if type(raw) is plan.quick_type:
+                item = raw
+            else:
+                steps[-1] = plan.place
+                item = plan.decode(raw, run)
+            if item is not ABSENT and (item or plan.keeps_zero):
+                out[key] = item
+                in_order = in_order and plan.order > last_order
+                last_order = plan.order
+        steps.pop()
+        return out if in_order else self._sorted(out)
+
+    def _pairs(self, value: Repeated, run: Run) -> Iterator[tuple[str, Any]]:
+        seen: set[str] = set()
+        for key, item in value.pairs:
+            if key in seen and key in self.fields:
+                run.duplicate(key)
+            seen.add(key)
+            yield key, item
+
+    def _sorted(self, out: dict[str, Any]) -> dict[str, Any]:
+        fields = self.fields
+        return dict(sorted(out.items(), key=lambda pair: fields[pair[0]].order))
+
+
+_structs: dict[str, _Struct] = {}
+
+
+def for_message(name: str) -> Decode:
+    """The decoder of a message. Raises KeyError where the schema has none of that name."""
+    if name in OWN_FORMS:
+        return OWN_FORMS[name]
+    if name in _UNIONS:
+        return _union(name)
+    message = schema.get_message(name)
+    return _list_of("string", schema.go_name(name)) if message.list else _struct(message)
+
+
+def _struct(message: Message) -> _Struct:
+    found = _structs.get(message.name)
+    if found is None:
+        found = _structs[message.name] = _Struct(message.name)
+        for order, (field, place) in enumerate(_placed_fields(message)):
+            found.fields[field.name] = _plan(field, place, order)
+    return found
+
+
+def _placed_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:
+    for field in _TYPE_META if message.type_meta else ():
+        yield field, FieldLocation(message.short_name, ("TypeMeta", field.name))
+    yield from _own_fields(message, message.short_name, ())
+
+
+def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterator[tuple[Field, FieldLocation]]:
+    for field in message.fields:
+        if field.inline:
+            inlined = schema.get_message(field.type)
+            yield from _own_fields(inlined, struct, (*path, inlined.short_name))
+        else:
+            yield field, FieldLocation(struct, (*path, field.name))
+
+
+def _plan(field: Field, place: FieldLocation, order: int) -> _FieldPlan:
+    is_plain = not field.repeated and not field.map
+    return _FieldPlan(
+        place=place,
+        order=order,
+        quick_type=_QUICK_TYPES.get(field.type) if is_plain else None,
+        keeps_zero=not (is_plain and field.is_scalar) or field.pointer or not field.omitempty,
+        decode=_decoder(field),
+    )
+
+
+def _decoder(field: Field) -> Decode:
+    if field.repeated:
+        return _list_of(field.type, field.go_type, field.element_go_type)
+    element = _element(field.type, field.element_go_type)
+    return _map_of(field.type, field.go_type, element) if field.map else element
+
+
+def _element(kind: str, go_type: str) -> Decode:
+    return decode_values.scalar(kind, go_type) if kind in schema.SCALARS else for_message(kind)
+
+
+def _zero(kind: str) -> Any:
+    if kind in ZERO_VALUES:
+        return ZERO_VALUES[kind]
+    return [] if schema.get_message(kind).list else {}
+
+
+def _list_of(kind: str, go_type: str, element_go_type: str = "string") -> Decode:
+    element = _element(kind, element_go_type)
+
+    def decode(value: Any, run: Run) -> Any:
+        if type(value) is not list:
+            run.mismatch(value, go_type)
+            return ABSENT
+        run.steps.append(0)
+        decoded = []
+        for index, item in enumerate(value):
+            run.steps[-1] = index
+            decoded.append(_or_zero(item, element, kind, run))
+        run.steps.pop()
+        return decoded
+
+    return decode
+
+
+def _map_of(kind: str, go_type: str, element: Decode) -> Decode:
+    def decode(value: Any, run: Run) -> Any:
+        if not isinstance(value, dict):
+            run.mismatch(value, go_type)
+            return ABSENT
+        run.steps.append(None)
+        if type(value) is Repeated:
+            _note_repeated_keys(value, run)
+        decoded = {}
+        for key, item in value.items():
+            run.steps[-1] = key
+            decoded[key] = _or_zero(item, element, kind, run)
+        run.steps.pop()
+        return decoded
+
+    return decode
+
+
+def _note_repeated_keys(value: Repeated, run: Run) -> None:
+    seen: set[str] = set()
+    for key, _ in value.pairs:
+        if key in seen:
+            run.duplicate(key)
+        seen.add(key)
+
+
+def _or_zero(item: Any, element: Decode, kind: str, run: Run) -> Any:
+    decoded = ABSENT if item is None else element(item, run)
+    return _zero(kind) if decoded is ABSENT else decoded
+
+
+_UNIONS = {schema.SCHEMA_OR_ARRAY, schema.SCHEMA_OR_BOOL, schema.SCHEMA_OR_STRINGS}
+_JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+
+
+def _union(name: str) -> Decode:
+    """The three "a schema or something simpler" types of CustomResourceDefinitions."""
+
+    def decode(value: Any, run: Run) -> Any:
+        if isinstance(value, dict):
+            return _inner(for_message(_JSON_SCHEMA), value)
+        if name == schema.SCHEMA_OR_BOOL:
+            if isinstance(value, bool):
+                return value
+            raise run.fail("boolean or JSON schema expected")
+        if not isinstance(value, list):
+            return ABSENT
+        kind, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
+        return _inner(_list_of(kind, go_type), value)
+
+    return decode
+
+
+def _inner(element: Decode, value: Any) -> Any:
+    """Decode in a run of its own: upstream loses the outer place, and unknown fields, at these types."""
+    inner = Run()
+    decoded = element(value, inner)
+    if inner.error:
+        raise DecodeError(inner.error)
+    return decoded

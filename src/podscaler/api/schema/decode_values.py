@@ -1,0 +1,214 @@
+"""Decoders of single values: scalars, and the messages that have a JSON form of their own.
+
+Called by `decode_plan`, which gives each one a value that is not null and a `Run` that knows the place. A decoder
+returns the value as the server prints it, or ABSENT where the server prints nothing; what is wrong goes to the run.
+
+Source: the behaviour of the Go types' UnmarshalJSON and MarshalJSON.
+"""
+
+import base64
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from podscaler.api.machinery import duration, quantity, timestamps
+from podscaler.api.schema import schema
+from podscaler.api.schema.decode_run import Run, literal
+from podscaler.api.text import json_text
+from podscaler.api.text.json_text import Number
+
+ABSENT: Final = object()
+"""There is no value."""
+
+Decode = Callable[[Any, Run], Any]
+
+_LIMITS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint32": (0, 2**32 - 1)}
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\r\n=")
+_ZERO_TIME = "0001-01-01T00:00:00Z"
+_ZERO_MICRO_TIME = "0001-01-01T00:00:00.000000Z"
+
+
+def scalar(kind: str, go_type: str) -> Decode:
+    """The decoder of a scalar of the schema whose Go type is called `go_type` (`v1.PodPhase`)."""
+    if kind in _LIMITS:
+        return _integer(go_type, *_LIMITS[kind])
+    if kind == "bytes":
+        return _bytes
+    return {"string": _string, "bool": _bool, "double": _double}[kind](go_type)
+
+
+def _string(go_type: str) -> Decode:
+    def decode(value: Any, run: Run) -> Any:
+        if type(value) is str:
+            return value
+        run.mismatch(value, go_type)
+        return ABSENT
+
+    return decode
+
+
+def _bool(go_type: str) -> Decode:
+    def decode(value: Any, run: Run) -> Any:
+        if type(value) is bool:
+            return value
+        run.mismatch(value, go_type)
+        return ABSENT
+
+    return decode
+
+
+def _integer(go_type: str, lowest: int, highest: int) -> Decode:
+    def decode(value: Any, run: Run) -> Any:
+        if type(value) is int and lowest <= value <= highest:
+            return value
+        run.mismatch(value, go_type, is_number=True)
+        return ABSENT
+
+    return decode
+
+
+def _double(go_type: str) -> Decode:
+    def decode(value: Any, run: Run) -> Any:
+        if type(value) is int:
+            return value
+        if isinstance(value, float) and abs(value) != float("inf"):
+            return json_text.plain_number(value)
+        run.mismatch(value, go_type, is_number=True)
+        return ABSENT
+
+    return decode
+
+
+def _bytes(value: Any, run: Run) -> Any:
+    if type(value) is list:
+        return _byte_list(value, run)
+    if type(value) is not str:
+        run.mismatch(value, "[]uint8")
+        return ABSENT
+    fault = base64_fault(value)
+    if fault:
+        run.error = run.error or fault
+        return ABSENT
+    return base64.b64encode(_decoded_base64(value)).decode()
+
+
+def base64_fault(text: str) -> str:
+    """What is wrong with `text` as bytes in base64, in Go's words; empty where nothing is."""
+    try:
+        _decoded_base64(text)
+    except ValueError:
+        return f"illegal base64 data at input byte {_fault_index(text)}"
+    return ""
+
+
+def _byte_list(value: list[Any], run: Run) -> Any:
+    """Go also reads bytes from a list of small numbers."""
+    for item in value:
+        if type(item) is not int or not 0 <= item <= 255:
+            run.mismatch(item, "uint8", is_number=True)
+            return ABSENT
+    return base64.b64encode(bytes(value)).decode()
+
+
+def _decoded_base64(text: str) -> bytes:
+    return base64.b64decode(text.translate({ord("\r"): None, ord("\n"): None}), validate=True)
+
+
+def _fault_index(text: str) -> int:
+    for index, character in enumerate(text):
+        if character not in _BASE64:
+            return len(text[:index].encode())
+    padding = text.find("=")
+    if padding >= 0:
+        begun = padding % 4
+        return padding if begun in {0, 1} else min(len(text), padding + 4 - begun)
+    return len(text) - len(text) % 4
+
+
+@lru_cache(maxsize=8192)
+def canonical_quantity(text: str) -> str:
+    """A quantity's text as the server prints it. Raises quantity.QuantityError in upstream's words."""
+    return str(quantity.parse(text.strip(" \t\r\n\v\f\x85\xa0")))
+
+
+def _quantity(value: Any, run: Run) -> Any:
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        text = literal(value)
+    else:
+        raise run.fail(quantity.MALFORMED)
+    try:
+        return canonical_quantity(text)
+    except quantity.QuantityError as error:
+        raise run.fail(str(error)) from None
+
+
+def _time(value: Any, run: Run) -> Any:
+    text = _own_text(value, run, timestamps.seconds)
+    return ABSENT if text == _ZERO_TIME else text
+
+
+def _micro_time(value: Any, run: Run) -> Any:
+    text = _own_text(value, run, timestamps.micros)
+    return ABSENT if text == _ZERO_MICRO_TIME else text
+
+
+def _duration(value: Any, run: Run) -> Any:
+    return _own_text(value, run, lambda text: duration.text(duration.parse(text)))
+
+
+def _own_text(value: Any, run: Run, parse: Callable[[str], str]) -> str:
+    if type(value) is not str:
+        raise run.wrong_kind(value, "string")
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise run.fail(str(error)) from None
+
+
+def _int_or_string(value: Any, run: Run) -> Any:
+    lowest, highest = _LIMITS["int32"]
+    if type(value) is str or (type(value) is int and lowest <= value <= highest):
+        return value
+    raise run.wrong_kind(value, "int32", is_number=True)
+
+
+def _free_form(value: Any, run: Run) -> Any:
+    del run
+    return json_text.plain(value) if isinstance(value, dict | list | Number) else value
+
+
+OWN_FORMS: dict[str, Decode] = {
+    schema.QUANTITY: _quantity,
+    schema.TIME: _time,
+    schema.MICRO_TIME: _micro_time,
+    schema.DURATION: _duration,
+    schema.INT_OR_STRING: _int_or_string,
+    schema.RAW_EXTENSION: _free_form,
+    schema.FIELDS_V1: _free_form,
+    schema.JSON: _free_form,
+}
+"""Decoders by message name; the three unions of apiextensions stand in decode_plan, since they contain messages."""
+
+ZERO_VALUES: dict[str, Any] = {
+    schema.QUANTITY: "0",
+    schema.DURATION: "0s",
+    schema.INT_OR_STRING: 0,
+    schema.TIME: None,
+    schema.MICRO_TIME: None,
+    schema.RAW_EXTENSION: None,
+    schema.FIELDS_V1: None,
+    schema.JSON: None,
+    schema.SCHEMA_OR_ARRAY: None,
+    schema.SCHEMA_OR_BOOL: None,
+    schema.SCHEMA_OR_STRINGS: None,
+    "string": "",
+    "bytes": "",
+    "bool": False,
+    "int32": 0,
+    "int64": 0,
+    "uint32": 0,
+    "double": 0,
+}
+"""What Go's zero value of a type looks like in JSON: where `null` stands in a list or map. Of other messages: {}."""

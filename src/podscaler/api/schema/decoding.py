@@ -1,0 +1,128 @@
+"""Clients' objects as clean JSON-ready data, with Go's type errors, unknown and duplicate fields.
+
+Called by the API server for each body, and by whoever reads objects that people wrote (files, patches). Defaulting and
+validation come after it.
+
+    decoded = decoding.decode_json(body, "autoscaling/v2.HorizontalPodAutoscaler")
+    decoded.obj          {"kind": ..., "apiVersion": ..., "metadata": {...}, "spec": {...}}
+    decoded.problems     ('unknown field "spec.foo"', 'duplicate field "metadata.name"')
+
+What problems mean is the server's: `strict decoding error: a, b` (400) for fieldValidation=Strict, one Warning header
+each for Warn, nothing for Ignore. A DecodeError is 400 always; its text is bare. The server prepends
+`HorizontalPodAutoscaler in version "v2" cannot be handled as a HorizontalPodAutoscaler: ` where apiVersion and kind are
+known, and else says `the object provided is unrecognized (must be of type KIND): TEXT (SUMMARY)`, the summary being
+`summary(body)`; for syntax errors TEXT is `no_type_meta(error)`.
+
+Source: docs/spec/api.md 2.9 (Other errors), golden create-hpa.jsonl and errors.jsonl.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.schema import decode_plan
+from podscaler.api.schema.decode_run import Run
+from podscaler.api.schema.decode_values import ABSENT
+from podscaler.api.text import json_text, yaml_text
+from podscaler.api.text.json_text import DecodeError
+
+Object = dict[str, Any]
+
+SUMMARY_BYTES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An object and what was odd about its text.
+
+    Attributes:
+        obj: only known fields, in the schema's order, without nulls; quantities and times as the server prints them.
+        problems: unknown and duplicate fields, in the order of the text; none may be shown twice.
+    """
+
+    obj: Object
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeMeta:
+    """What a body says that it is; empty texts where it does not."""
+
+    api_version: str
+    kind: str
+
+
+def decode_json(body: bytes, message: str) -> Decoded:
+    """The object of a JSON body. Raises DecodeError; KeyError for a message that the schema does not have."""
+    return decode_value(json_text.parse(body), message)
+
+
+def decode_yaml(body: bytes, message: str) -> Decoded:
+    """The object of a YAML body (the first document). Raises DecodeError; KeyError for an unknown message."""
+    document = yaml_text.parse(body)
+    decoded = decode_value(document.value, message)
+    if not document.duplicates:
+        return decoded
+    return Decoded(decoded.obj, (document.duplicates_text(), *decoded.problems))
+
+
+def decode_value(value: Any, message: str) -> Decoded:
+    """The object of a parsed value, for instance after a patch; it may share parts with `value`, which is not changed.
+
+    Raises DecodeError; KeyError for a message that the schema does not have.
+    """
+    run = Run()
+    obj = decode_plan.for_message(message)({} if value is None else value, run)
+    if run.error:
+        raise DecodeError(run.error)
+    return Decoded({} if obj is ABSENT else obj, tuple(run.problems))
+
+
+def parse_json(body: bytes) -> Any:
+    """The value of a JSON body as plain data. Raises DecodeError in Go's words."""
+    return json_text.plain(json_text.parse(body))
+
+
+def parse_yaml(body: bytes) -> Any:
+    """The value of a YAML body (the first document) as plain data. Raises DecodeError (`yaml: line 2: ...`)."""
+    return yaml_text.parse(body).value
+
+
+def read_type_meta(value: Any) -> TypeMeta:
+    """apiVersion and kind of a parsed body. Raises DecodeError where they cannot be had, as upstream words it."""
+    if value is None:
+        return TypeMeta("", "")
+    if not isinstance(value, dict):
+        kind = "array" if isinstance(value, list) else _scalar_kind(value)
+        raise no_type_meta(f"json: cannot unmarshal {kind} into Go value of type {_FIND_KIND}")
+    return TypeMeta(_text(value, "apiVersion"), _text(value, "kind"))
+
+
+_FIND_KIND = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def _text(value: Object, name: str) -> str:
+    found = value.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        kind = "array" if isinstance(found, list) else "object" if isinstance(found, dict) else _scalar_kind(found)
+        raise no_type_meta(f"json: cannot unmarshal {kind} into Go struct field .{name} of type string")
+    return found
+
+
+def _scalar_kind(value: Any) -> str:
+    return "bool" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+
+
+def no_type_meta(reason: object) -> DecodeError:
+    """The error for a JSON body that could not even be asked for its kind; `reason` is the parser's error or text."""
+    return DecodeError(f"couldn't get version/kind; json parse error: {reason}")
+
+
+def summary(body: bytes) -> str:
+    """A body as upstream shows it at the end of `the object provided is unrecognized`: its beginning, or `<empty>`."""
+    if not body:
+        return "<empty>"
+    beginning, more = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""
+    shown = json_text.decode_utf8(beginning) if body.startswith(b"{") else beginning.hex()
+    return shown + more

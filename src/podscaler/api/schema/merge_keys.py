@@ -1,0 +1,70 @@
+"""How strategic merge patches combine a field: what the API types say about it.
+
+Called by the server's strategic merge patch, which walks a patch together with `merge_strategy` and `element_message`.
+
+    merge_strategy("core/v1.PodSpec", "containers")        Merge(merge=True, key="name")
+    merge_strategy("core/v1.PodSpec", "volumes")           Merge(merge=True, retain_keys=True, key="name")
+    merge_strategy("meta/v1.ObjectMeta", "finalizers")     Merge(merge=True)            a set of scalars
+    merge_strategy("apps/v1.DeploymentSpec", "strategy")   Merge(retain_keys=True)      an object
+    merge_strategy("core/v1.PodSpec", "tolerations")       None: a list is replaced, an object or map is merged by key
+
+Field names come from clients, so what is remembered is bounded.
+
+Source: the patchStrategy and patchMergeKey tags of the API types (see schema).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from podscaler.api.schema import schema
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The declared strategy of one field.
+
+    Attributes:
+        merge: a list is merged rather than replaced.
+        retain_keys: keys that the patch's `$retainKeys` does not name are removed.
+        replace: an object or map is replaced as a whole.
+        key: the field that identifies an element of a merged list of objects; empty for a list of scalars.
+    """
+
+    merge: bool = False
+    retain_keys: bool = False
+    replace: bool = False
+    key: str = ""
+
+
+@lru_cache(maxsize=8192)
+def merge_strategy(message: str, field: str) -> Merge | None:
+    """The strategy of a message's field (JSON names), None where none is declared or the field is unknown."""
+    found = schema.find_field(message, field)
+    if found is None or not found.patch_strategy:
+        return None
+    words = found.patch_strategy.split(",")
+    return Merge(
+        merge="merge" in words,
+        retain_keys="retainKeys" in words,
+        replace="replace" in words,
+        key=found.patch_merge_key,
+    )
+
+
+@lru_cache(maxsize=8192)
+def element_message(message: str, field: str) -> str:
+    """The message of a field's value, or of its elements; empty where these are scalars, free-form or unknown.
+
+    Where the result is empty, the rules of plain data apply: objects merge by key, lists are replaced.
+    """
+    found = schema.find_field(message, field)
+    if found is None or found.is_scalar or found.type in schema.OPAQUE or schema.get_message(found.type).list:
+        return ""
+    return found.type
+
+
+@lru_cache(maxsize=8192)
+def is_map(message: str, field: str) -> bool:
+    """Whether the field is a map from strings, whose values (not itself) are of `element_message`."""
+    found = schema.find_field(message, field)
+    return found is not None and found.map

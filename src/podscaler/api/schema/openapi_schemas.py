@@ -1,0 +1,153 @@
+"""The `components.schemas` of OpenAPI v3 documents, from the schema of the API types.
+
+Called by `openapi`.
+
+Source: the golden OpenAPI documents of autoscaling v1 and v2; where they say nothing, the markers of the API types.
+Differs: descriptions are our own words.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from podscaler.api.schema import descriptions, schema
+from podscaler.api.schema.schema import Field, Message
+
+Json = dict[str, Any]
+
+CUSTOM = "custom:"
+"""Begins what stands for a message where a custom resource has none; the rest is the name of its schema."""
+
+PATCH = "meta/v1.Patch"
+"""Not a message: any patch."""
+
+_SCALARS: dict[str, Json] = {
+    "string": {"type": "string"},
+    "bytes": {"type": "string", "format": "byte"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "uint32": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+}
+_ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "uint32": 0, "double": 0}
+_OWN_FORMS: dict[str, Json] = {
+    schema.QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    schema.TIME: {"type": "string", "format": "date-time"},
+    schema.MICRO_TIME: {"type": "string", "format": "date-time"},
+    schema.DURATION: {"type": "string"},
+    schema.INT_OR_STRING: {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
+    schema.RAW_EXTENSION: {"type": "object"},
+    schema.FIELDS_V1: {"type": "object"},
+    PATCH: {"type": "object"},
+}
+_TYPE_META = (
+    Field(name="apiVersion", type="string", omitempty=True),
+    Field(name="kind", type="string", omitempty=True),
+)
+
+
+def name(message: str) -> str:
+    """What OpenAPI calls a message: `io.k8s.api.autoscaling.v2.MetricSpec`."""
+    if message.startswith(CUSTOM):
+        return message.removeprefix(CUSTOM)
+    package, _, short_name = message.rpartition(".")
+    domain, *path = schema.go_package(package).split("/")
+    return ".".join([*reversed(domain.split(".")), *path, short_name])
+
+
+def reference(message: str) -> Json:
+    """The `$ref` to a message's schema."""
+    return {"$ref": f"#/components/schemas/{name(message)}"}
+
+
+def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
+    """The schemas of the messages and of all that they refer to, by name and in its order.
+
+    Args:
+        messages: names, `meta/v1.Patch` among them.
+        kinds: the `x-kubernetes-group-version-kind` of the messages that are kinds: {group, kind, version} each.
+    """
+    roots = [message for message in messages if message != PATCH and not message.startswith(CUSTOM)]
+    found = {message for message in schema.reachable(roots) if not _is_dissolved(message)}
+    made = {name(message): _of_message(message, kinds.get(message, [])) for message in found | {PATCH}}
+    return dict(sorted(made.items()))
+
+
+def _is_dissolved(message: str) -> bool:
+    """Named lists have no schema of their own: they are spelled out where they are used."""
+    return schema.get_message(message).list
+
+
+def _of_message(message: str, kinds: list[Json]) -> Json:
+    described = _described(descriptions.of_message(message))
+    if message in schema.OPAQUE or message == PATCH:
+        return described | _OWN_FORMS.get(message, {})
+    known = schema.get_message(message)
+    out = described | _object(known)
+    if kinds:
+        out["x-kubernetes-group-version-kind"] = kinds
+    if known.map_type:
+        out["x-kubernetes-map-type"] = known.map_type
+    return out
+
+
+def _object(message: Message) -> Json:
+    fields = [*(_TYPE_META if message.type_meta else ()), *message.json_fields()]
+    out: Json = {"type": "object"}
+    required = [field.name for field in fields if field.required]
+    if required:
+        out["required"] = required
+    properties = {field.name: _property(message, field) for field in fields}
+    if properties:
+        out["properties"] = dict(sorted(properties.items()))
+    return out
+
+
+def _property(message: Message, field: Field) -> Json:
+    out = _described(descriptions.of_field(message.name, field.name)) | _value(field)
+    default = field.default if field.default is not None else _zero(field)
+    if default is not None:
+        out["default"] = default
+    return out | _merging(field)
+
+
+def _value(field: Field) -> Json:
+    if field.repeated:
+        return {"type": "array", "items": _element(field)}
+    if field.map:
+        return {"type": "object", "additionalProperties": _element(field)}
+    element = _element(field)
+    return {"allOf": [element]} if "$ref" in element else element
+
+
+def _element(field: Field) -> Json:
+    if field.is_scalar:
+        return _SCALARS[field.type] | ({"enum": list(field.enum)} if field.enum else {})
+    if _is_dissolved(field.type):
+        return {"type": "array", "items": {"type": "string"}}
+    return reference(field.type)
+
+
+def _zero(field: Field) -> Any:
+    """The default that a field has because Go cannot leave it unset."""
+    if field.repeated or field.map or field.pointer or (not field.is_scalar and field.type in schema.OPAQUE):
+        return None
+    if field.is_scalar:
+        return None if field.omitempty else _ZEROS.get(field.type)
+    return None if _is_dissolved(field.type) else {}
+
+
+def _merging(field: Field) -> Json:
+    """How server-side apply and strategic merge treat the field."""
+    facts = {
+        "x-kubernetes-list-type": field.list_type,
+        "x-kubernetes-list-map-keys": list(field.list_map_keys),
+        "x-kubernetes-map-type": field.map_type,
+        "x-kubernetes-patch-strategy": field.patch_strategy,
+        "x-kubernetes-patch-merge-key": field.patch_merge_key,
+    }
+    return {key: value for key, value in facts.items() if value}
+
+
+def _described(text: str) -> Json:
+    return {"description": text} if text else {}

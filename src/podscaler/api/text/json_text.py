@@ -1,0 +1,220 @@
+"""JSON as a Kubernetes API server reads and writes it: Go's syntax errors, numbers as they were written, Go's escapes.
+
+Called by decoding for every request body, and by whoever writes JSON that must look like the server's (`encode`).
+
+Invariants: `parse` accepts what Go's encoding/json accepts, and refuses the rest in its words; invalid UTF-8 and lone
+surrogates become U+FFFD, as there. Numbers with a fraction or exponent come back as `Number`, which remembers how it
+was written, and objects in which a key repeats as `Repeated`; everything else is plain data.
+"""
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NoReturn
+
+import msgspec
+
+from podscaler.api.text import json_syntax
+
+MAX_DEPTH = 200
+"""Deeper nesting is refused. Differs: upstream's limit is 10,000; no object of the API comes near either,
+and Python's stack must hold several frames a level."""
+
+_INT64_DIGITS = 19
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_INFINITE = (float("inf"), float("-inf"))
+_EXPONENT_BELOW = 1e-6
+_EXPONENT_FROM = 1e21
+_LONE = re.compile("[\ud800-\udfff]")
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+class DecodeError(ValueError):
+    """A body that cannot be used; str() is the bare sentence of the decoder, which the server wraps."""
+
+
+class Number(float):
+    """A JSON number with fraction or exponent (or beyond 64 bits), with its literal text."""
+
+    text: str
+
+    def __new__(cls, text: str) -> "Number":
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+class Repeated(dict[str, Any]):
+    """An object in which a key stands more than once: the last one counts, `pairs` has them all in order."""
+
+    pairs: list[tuple[str, Any]]
+
+
+def parse(body: bytes) -> Any:
+    """The value of a JSON text. Raises DecodeError in Go's words (`unexpected end of JSON input`)."""
+    text = decode_utf8(body)
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _refuse_depth(text)
+    try:
+        value = _decode(text)
+    except ValueError:
+        raise DecodeError(json_syntax.fault(body)) from None
+    except RecursionError:
+        raise DecodeError("exceeded max depth") from None
+    return _without_lone_surrogates(value) if _SURROGATE.search(text) else value
+
+
+def decode_utf8(text: bytes) -> str:
+    """The text as Go ranges over it: each byte that is part of no character is a U+FFFD of its own."""
+    return text.decode("utf-8", errors=_EACH_BYTE)
+
+
+def _replace_byte(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd", error.start + 1
+
+
+_EACH_BYTE = "podscaler-each-byte"
+codecs.register_error(_EACH_BYTE, _replace_byte)
+
+
+def _decode(text: str) -> Any:
+    if text.startswith("\ufeff"):
+        raise ValueError
+    return _DECODER.decode(text)
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for match in _NESTING.finditer(text):
+        bracket = match[0]
+        if bracket in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise DecodeError("exceeded max depth")
+        elif bracket in "]}":
+            depth -= 1
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) == len(pairs):
+        return plain
+    repeated = Repeated(plain)
+    repeated.pairs = pairs
+    return repeated
+
+
+def _integer(text: str) -> int | Number:
+    return int(text) if len(text) <= _INT64_DIGITS else _large_integer(text)
+
+
+def _large_integer(text: str) -> int | Number:
+    if len(text) == _INT64_DIGITS + 1 and -(2**63) <= int(text) < 2**64:
+        return int(text)
+    return Number(text)
+
+
+def _constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=Number, parse_int=_integer, parse_constant=_constant, strict=True
+)
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return _LONE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_lone_surrogates(item) for item in value]
+    if isinstance(value, Repeated):
+        return _object([(_LONE.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.pairs])
+    if isinstance(value, dict):
+        return _object([(_LONE.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.items()])
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A parsed value with ordinary dicts and numbers only, as Go holds it where the schema says nothing.
+
+    Raises DecodeError where a number is beyond a float64.
+    """
+    return _with_numbers(value, plain_number)
+
+
+def representable(value: Any) -> Any:
+    """As `plain`, but numbers beyond a float64 stay as they are written, for whoever decodes them to refuse."""
+    return _with_numbers(value, lambda number: number if number in _INFINITE else plain_number(number))
+
+
+def shown(value: Any) -> str:
+    """The JSON text of a parsed value, with numbers beyond a float64 as the client wrote them."""
+    return encode(_with_numbers(value, _literal)).decode()
+
+
+def _literal(number: Number) -> Any:
+    return msgspec.Raw(number.text.encode()) if number in _INFINITE else plain_number(number)
+
+
+def _with_numbers(value: Any, convert: Callable[[Number], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_numbers(item, convert) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(item, convert) for item in value]
+    return convert(value) if isinstance(value, Number) else value
+
+
+def plain_number(number: float) -> int | float:
+    """The number as Go's encoder prints a float64: without a fraction where it has none (`10.0` is `10`).
+
+    Raises DecodeError where it is beyond a float64.
+    """
+    if number in _INFINITE:
+        text = number.text if isinstance(number, Number) else number
+        raise DecodeError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    whole = abs(number) < _EXPONENT_FROM and number == int(number)
+    is_negative_zero = not number and math.copysign(1.0, number) < 0
+    return int(number) if whole and not is_negative_zero else float(number)
+
+
+def float_text(number: float) -> str:
+    """A finite float64 as Go's encoding/json writes it: with an exponent below 1e-6 and from 1e21 on."""
+    shortest = repr(float(number))
+    if number and not _EXPONENT_BELOW <= abs(number) < _EXPONENT_FROM:
+        return shortest.replace("e-0", "e-")
+    return format(Decimal(shortest), "f").removesuffix(".0")
+
+
+def encode(value: Any) -> bytes:
+    """The JSON text of plain data, with `<`, `>`, `&` and the line separators escaped as Go escapes them.
+
+    Floats are written as `float_text` has them.
+    """
+    text = _encode(value)
+    if _WHOLE_FLOAT.search(text) or _WITH_EXPONENT.search(text):
+        text = _STRING_OR_NUMBER.sub(_rewritten, text)
+    for character, escaped in _ASCII_ESCAPES if text.isascii() else _ESCAPES:
+        if character in text:
+            text = text.replace(character, escaped)
+    return text
+
+
+def _rewritten(match: re.Match[bytes]) -> bytes:
+    number = match["float"]
+    if number is None or math.isinf(float(number)):
+        return match[0]
+    return float_text(float(number)).encode()
+
+
+_encode = msgspec.json.Encoder().encode
+_WHOLE_FLOAT = re.compile(rb"\.0(?:[,}\]]|$)")
+_WITH_EXPONENT = re.compile(rb"e[-0-9][0-9]*(?:[,}\]]|$)")
+"""What the encoder writes in another way than Go; both also find some strings, and are quick for their first byte."""
+_STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<float>-?[0-9]+(?:\.[0-9]+(?:e-?[0-9]+)?|e-?[0-9]+))')
+_ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
+_ESCAPES = (*_ASCII_ESCAPES, ("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))

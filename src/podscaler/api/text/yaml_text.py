@@ -1,0 +1,265 @@
+"""YAML as a Kubernetes API server reads it: the first document, turned into JSON data.
+
+Called by decoding for YAML bodies and files, and (`parse_texts`) for values that must stay as they were written.
+
+Rules: plain scalars are read as YAML 1.1 (`yes` is true, `0755` is octal), timestamps stay texts, keys become texts,
+merge keys (`<<`) are merged, a key that repeats is noted with its line and the last one counts. Anchors may not
+multiply the document without bound.
+
+Source: the behaviour of sigs.k8s.io/yaml (go-yaml v2 with libyaml's messages).
+"""
+
+import base64
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
+
+from podscaler.api.text import json_text, quoting
+from podscaler.api.text.json_text import DecodeError
+
+SPARE_NODES = 10_000
+"""How many nodes aliases may add to as many as the body has bytes (without aliases there are fewer than bytes)."""
+
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"
+_TEXT = "text"
+_TAGGED: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+_Seen = dict[tuple[str, bool], None]
+"""The keys of a mapping so far: `1` and `"1"` are two keys to YAML."""
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_INTEGER = re.compile(r"[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NO_JSON = re.compile(r"([-+]?)(?:\.(inf|Inf|INF|nan|NaN|NAN))")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: its value, and `line N: key "x" already set in map` for each repeated key."""
+
+    value: Any
+    duplicates: tuple[str, ...] = ()
+
+    def duplicates_text(self) -> str:
+        """The repeated keys as upstream's strict decoder reports them, all in one text."""
+        return "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in self.duplicates)
+
+
+def parse(body: bytes) -> Document:
+    """The first document of a YAML text, None for an empty one. Raises DecodeError (`yaml: line 2: ...`)."""
+    return _parse(body, _scalar)
+
+
+def parse_texts(body: bytes) -> Document:
+    """As `parse`, with every scalar as the text that it is: `0.10` stays `0.10`, `yes` stays `yes`."""
+    return _parse(body, _text)
+
+
+def _parse(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
+    try:
+        node = _first_document(body)
+    except yaml.MarkedYAMLError as error:
+        raise DecodeError(f"yaml: {_where(error)}{error.problem}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DecodeError(f"yaml: {getattr(error, 'reason', error)}") from None
+    if node is None:
+        return Document(None)
+    builder = _Builder(len(body) + SPARE_NODES, scalar)
+    value = builder.value(node, 0)
+    return Document(value, tuple(builder.duplicates))
+
+
+def _first_document(body: bytes) -> yaml.Node | None:
+    loader = _LOADER(body)
+    try:
+        for wanted in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
+            if not isinstance(loader.get_event(), wanted):
+                return None
+        return _Composer(loader).node(loader.get_event(), 0)
+    finally:
+        loader.dispose()
+
+
+class _Composer:
+    """Turns parser events into nodes, in Python: libyaml's bindings would run out of stack on deep nesting."""
+
+    def __init__(self, loader: Any) -> None:
+        self.next_event = loader.get_event
+        self.anchors: dict[str, yaml.Node | None] = {}
+
+    def node(self, event: yaml.Event, depth: int) -> yaml.Node:
+        if depth > json_text.MAX_DEPTH:
+            raise DecodeError("yaml: exceeded max depth")
+        if isinstance(event, yaml.AliasEvent):
+            return self.known(event.anchor or "")
+        anchor = getattr(event, "anchor", None)
+        if anchor:
+            self.anchors[anchor] = None
+        node = self.fresh(event, depth)
+        if anchor:
+            self.anchors[anchor] = node
+        return node
+
+    def known(self, anchor: str) -> yaml.Node:
+        if anchor not in self.anchors:
+            raise DecodeError(f"yaml: unknown anchor '{anchor}' referenced")
+        node = self.anchors[anchor]
+        if node is None:
+            raise DecodeError(f"yaml: anchor '{anchor}' value contains itself")
+        return node
+
+    def fresh(self, event: yaml.Event, depth: int) -> yaml.Node:
+        if isinstance(event, yaml.SequenceStartEvent):
+            return yaml.SequenceNode(_TEXT, self.items(yaml.SequenceEndEvent, depth))
+        if isinstance(event, yaml.MappingStartEvent):
+            flat = self.items(yaml.MappingEndEvent, depth)
+            return yaml.MappingNode(_TEXT, list(zip(flat[::2], flat[1::2], strict=True)))
+        scalar = cast("yaml.ScalarEvent", event)
+        tag = scalar.tag or (_PLAIN if scalar.implicit[0] else _TEXT)
+        return yaml.ScalarNode(tag, scalar.value, cast("yaml.Mark", scalar.start_mark))
+
+    def items(self, end: type[yaml.Event], depth: int) -> list[yaml.Node]:
+        found = []
+        while not isinstance(event := self.next_event(), end):
+            found.append(self.node(event, depth + 1))
+        return found
+
+
+def _where(error: yaml.MarkedYAMLError) -> str:
+    """`line 2: `; upstream leaves the first line out, and counts scanner errors from one, others from zero."""
+    mark = error.context_mark if error.context_mark and error.context_mark.line else error.problem_mark
+    if mark is None or mark.line == 0:
+        return ""
+    return f"line {mark.line + isinstance(error, yaml.scanner.ScannerError)}: "
+
+
+class _Builder:
+    """Turns nodes into data."""
+
+    def __init__(self, max_nodes: int, scalar: Callable[[yaml.ScalarNode], Any]) -> None:
+        self.duplicates: list[str] = []
+        self.nodes_left = max_nodes
+        self.scalar = scalar
+
+    def value(self, node: yaml.Node, depth: int) -> Any:
+        self.count()
+        if depth > json_text.MAX_DEPTH:
+            raise DecodeError("yaml: exceeded max depth")
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, depth + 1) for item in node.value]
+        return self.scalar(node) if isinstance(node, yaml.ScalarNode) else None
+
+    def count(self) -> None:
+        self.nodes_left -= 1
+        if self.nodes_left < 0:
+            raise DecodeError("yaml: document contains excessive aliasing")
+
+    def mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        self.fill(out, {}, node, depth)
+        return out
+
+    def fill(self, out: dict[str, Any], seen: _Seen, node: yaml.MappingNode, depth: int) -> None:
+        """Add a mapping's pairs to `out` in order: a merge key that stands late wins, as upstream."""
+        for key_node, value_node in node.value:
+            if key_node.tag == _PLAIN and key_node.value == "<<":
+                self.merge(out, seen, value_node, depth)
+                continue
+            key = self.key(key_node)
+            identity = (key, key_node.tag == _PLAIN)
+            if identity in seen:
+                line = _line(key_node)
+                self.duplicates.append(f"line {line}: key {quoting.quoted(key)} already set in map")
+            seen[identity] = None
+            out[key] = self.value(value_node, depth + 1)
+
+    def key(self, node: yaml.Node) -> str:
+        value = self.scalar(node) if isinstance(node, yaml.ScalarNode) else ()
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise DecodeError(f"yaml: line {_line(node)}: this key cannot be the name of a field")
+
+    def merge(self, out: dict[str, Any], seen: _Seen, node: yaml.Node, depth: int) -> None:
+        sources = reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
+            self.count()
+            self.fill(out, seen, source, depth + 1)
+
+
+def _line(node: yaml.Node) -> int:
+    return node.start_mark.line + 1 if node.start_mark else 1
+
+
+def _text(node: yaml.ScalarNode) -> str:
+    text: str = node.value
+    return text
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    text: str = node.value
+    if node.tag == _PLAIN:
+        return _plain(text)
+    kind = node.tag.removeprefix(_TAG)
+    if kind == "binary":
+        return _binary(text)
+    wanted = _TAGGED.get(kind)
+    if wanted is None:
+        return text
+    value = _plain(text)
+    if not isinstance(value, wanted):
+        raise DecodeError(f"yaml: cannot decode !!str `{text}` as a !!{kind}")
+    return value
+
+
+def _plain(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    number = _number(text)
+    return text if number is None else number
+
+
+def _binary(text: str) -> str:
+    try:
+        return json_text.decode_utf8(base64.b64decode(text, validate=True))
+    except ValueError:
+        raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
+
+
+def _number(text: str) -> int | float | None:
+    if _INTEGER.fullmatch(text):
+        return _integer(text.replace("_", ""))
+    if _FLOAT.fullmatch(text.replace("_", "")):
+        number = float(text.replace("_", ""))
+        return None if math.isinf(number) else json_text.plain_number(number)  # Go cannot parse it: a text
+    if match := _NO_JSON.fullmatch(text):
+        sign, word = match.groups()
+        shown = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"
+        raise DecodeError(f"json: unsupported value: {shown}")
+    return None
+
+
+def _integer(text: str) -> int | float | None:
+    sign = -1 if text.startswith("-") else 1
+    digits = text.lstrip("+-")
+    is_octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")
+    try:
+        number = sign * int(digits[:100], 8 if is_octal else 0)
+    except ValueError:
+        number = 2**64
+    if -(2**63) <= number < 2**64:
+        return number
+    return json_text.plain_number(sign * float(digits)) if digits.isdigit() and len(digits) < 300 else None

@@ -1,0 +1,92 @@
+"""The typed answers of the three metrics APIs, trimmed to the fields that decisions use.
+
+Read by the metrics clients and by recordings; `podscaler.core.calculation.samples` makes the samples of a decision from
+them. Quantities, times and windows are texts.
+
+Source: metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta1 and v1beta2 (read alike: what differs is not used),
+external.metrics.k8s.io/v1beta1 (docs/spec/decision.md 7 (Metrics client)).
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from podscaler.api.machinery.meta import Wire
+
+
+class NamedMeta(Wire, frozen=True):
+    """The name and namespace of what a metric describes."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class ContainerMetrics(Wire, frozen=True):
+    """The usage of one container: resource names to quantity texts."""
+
+    name: str = ""
+    usage: dict[str, str] | None = None
+
+
+class PodMetrics(Wire, frozen=True):
+    """The usage of one pod's containers, averaged over `window` (a Go duration) until `timestamp`."""
+
+    metadata: NamedMeta = field(default_factory=NamedMeta)
+    timestamp: str | None = None
+    window: str = "0s"
+    containers: tuple[ContainerMetrics, ...] | None = None
+
+
+class PodMetricsList(Wire, frozen=True, tag_field="kind", tag="PodMetricsList"):
+    """metrics.k8s.io PodMetricsList."""
+
+    api_version: str = ""
+    metadata: dict[str, Any] | None = None
+    items: tuple[PodMetrics, ...] | None = None
+
+
+class DescribedObject(Wire, frozen=True):
+    """What a custom metric describes."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class MetricValue(Wire, frozen=True):
+    """One value of a custom metric; v1beta1 names the metric in `metric_name`, v1beta2 in `metric`."""
+
+    described_object: DescribedObject = field(default_factory=DescribedObject)
+    metric: dict[str, Any] | None = None
+    metric_name: str = ""
+    selector: dict[str, Any] | None = None
+    timestamp: str | None = None
+    window_seconds: int | None = None
+    value: str = "0"
+
+
+class MetricValueList(Wire, frozen=True, tag_field="kind", tag="MetricValueList"):
+    """custom.metrics.k8s.io MetricValueList."""
+
+    api_version: str = ""
+    metadata: dict[str, Any] | None = None
+    items: tuple[MetricValue, ...] | None = None
+
+
+class ExternalMetricValue(Wire, frozen=True):
+    """One value of an external metric."""
+
+    metric_name: str = ""
+    metric_labels: dict[str, str] | None = None
+    timestamp: str | None = None
+    window_seconds: int | None = None
+    value: str = "0"
+
+
+class ExternalMetricValueList(Wire, frozen=True, tag_field="kind", tag="ExternalMetricValueList"):
+    """external.metrics.k8s.io ExternalMetricValueList."""
+
+    api_version: str = ""
+    metadata: dict[str, Any] | None = None
+    items: tuple[ExternalMetricValue, ...] | None = None

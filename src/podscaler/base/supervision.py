@@ -1,0 +1,40 @@
+"""Keeps the parts of `up` running: a part that fails is reported and started again, and takes nobody along.
+
+Called by the assembly of the control plane and by the manager of its controllers. A failure that ends a part is a bug
+or a broken disk: it is logged with its traceback, and the part starts again after a delay that doubles up to half a
+minute.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from podscaler.base.clock import Clock
+
+log = logging.getLogger(__name__)
+
+FIRST_DELAY_S = 1.0
+MAX_DELAY_S = 30.0
+HEALTHY_AFTER_S = 60.0
+
+
+async def keep_running(name: str, part: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    """Run `part` until it returns or is cancelled, again after every failure.
+
+    Args:
+        name: for the log.
+        part: starts the part; called once for each attempt.
+        clock: measures the delays.
+    """
+    delay_s = FIRST_DELAY_S
+    while True:
+        started_s = clock.monotonic_s()
+        try:
+            await part()
+        except Exception:
+            if clock.monotonic_s() - started_s > HEALTHY_AFTER_S:
+                delay_s = FIRST_DELAY_S
+            log.exception("%s failed; it starts again in %g s", name, delay_s)
+        else:
+            return
+        await clock.sleep(delay_s)
+        delay_s = min(delay_s * 2, MAX_DELAY_S)

@@ -1,0 +1,40 @@
+"""All objects of a collection, by one look.
+
+`podscaler explain` reads with it what the controller follows by watches, and `podscaler lint` what its rules look at.
+"""
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+import msgspec
+
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client, Query
+from podscaler.kube.informers import watch_events
+from podscaler.kube.informers.cache import Cached
+from podscaler.kube.informers.watch import PAGE_OBJECTS, WatchSource
+
+T = TypeVar("T", bound=Cached)
+
+
+async def read(client: Client, source: WatchSource[T]) -> list[T]:
+    """The objects of a source, page by page. Raises StatusError."""
+    try:
+        return [
+            source.read(each) async for each in raw(client, source.path, subject=source.subject, query=source.query)
+        ]
+    except ValueError as error:
+        raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
+
+
+async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[msgspec.Raw]:
+    """The texts of the objects at `path`, page by page; `subject` and `query` as the client's. Raises StatusError."""
+    token = ""
+    while True:
+        asked = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
+        page = watch_events.page(await client.get(path, subject=subject, query=asked))
+        for each in page.items or ():
+            yield each
+        token = page.metadata.continue_
+        if not token:
+            return

@@ -1,0 +1,177 @@
+"""`podscaler convert`: the autoscalers of manifests in another version of their API.
+
+The conversion is `podscaler.api.kinds.autoscaling.conversion`'s; this command reads, reports and writes files.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from podscaler.api.kinds.autoscaling import conversion
+from podscaler.api.kinds.autoscaling.conversion import KIND, VERSIONS
+from podscaler.api.schema import decoding
+from podscaler.api.text import json_text, yaml_output
+from podscaler.api.text.json_text import DecodeError
+from podscaler.base.errors import UsageError
+from podscaler.cli.commands import field_order, manifests
+from podscaler.cli.commands.manifests import Format, ManifestDocument
+
+STANDARD = "-"
+JSON_INDENT = 4
+GROUPS = frozenset(version.partition("/")[0] for version in VERSIONS)
+
+Value = dict[str, Any]
+Report = Callable[[str], None]
+
+EXAMPLE = """\b
+Examples:
+  podscaler convert hpa.yaml --to autoscaling/v2
+  kubectl get hpa -o yaml | podscaler convert - --to v1
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("file", type=click.Path())
+@click.option("--to", required=True, metavar="VERSION", help=f"one of {', '.join(VERSIONS)}")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="what to write [default: as FILE is written]")
+def command(file: str, to: str, output: Format | None) -> None:
+    """Write FILE ('-': standard input) with its autoscalers in another version.
+
+    Other documents stay as they are, and fields keep their order; comments within converted documents do not. What the
+    version cannot express is kept in annotations, as the API server keeps it. What is lost for good is said on standard
+    error, one line each; the exit status is 0 then too.
+    """
+    version = _version(to)
+    name, content = _read(file)
+    wanted = output or manifests.format_of(content)
+    try:
+        written = [_written(document, version, _reporter(name, document)) for document in manifests.documents(content)]
+        text = _joined(written, manifests.format_of(content), wanted)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    sys.stdout.buffer.write(text)
+
+
+def _version(text: str) -> str:
+    found = [version for version in VERSIONS if text in (version, version.partition("/")[2])]
+    if not found:
+        raise UsageError(f"unknown version {text!r}; known versions: {', '.join(VERSIONS)}")
+    return found[0]
+
+
+def _read(file: str) -> tuple[str, bytes]:
+    if file == STANDARD:
+        return "standard input", sys.stdin.buffer.read()
+    try:
+        return file, Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from None
+
+
+def _reporter(name: str, document: ManifestDocument) -> Report:
+    return lambda text: click.echo(f"{name}: document {document.number}: {text}", err=True)
+
+
+def _written(document: ManifestDocument, version: str, report: Report) -> tuple[ManifestDocument, Any]:
+    """A document with its new value; the value is None where the document stays as it is."""
+    try:
+        if document.repeated and _is_autoscaler(document.value):
+            raise UsageError(document.repeated)
+        return document, _converted(document.value, version, report)
+    except (UsageError, DecodeError) as error:
+        raise UsageError(f"document {document.number}: {error}") from None
+
+
+def _is_autoscaler(value: Any) -> bool:
+    """Whether a value is one, in a version that is known.
+
+    Raises:
+        UsageError: it is one in a version that is not.
+    """
+    if not isinstance(value, dict) or value.get("kind") != KIND:
+        return False
+    api_version = value.get("apiVersion")
+    if not isinstance(api_version, str) or api_version.partition("/")[0] not in GROUPS:
+        return False
+    if api_version not in VERSIONS:
+        raise UsageError(f"unknown version {api_version!r} of {KIND}; known versions: {', '.join(VERSIONS)}")
+    return True
+
+
+def _converted(value: Any, version: str, report: Report) -> Any:
+    """The value with the autoscalers in it converted, None where nothing changes."""
+    if _is_autoscaler(value):
+        return None if value["apiVersion"] == version else _converted_autoscaler(value, version, report)
+    if not isinstance(value, dict) or not isinstance(value.get("items"), list):
+        return None
+    if (value.get("apiVersion"), value.get("kind")) == ("v1", "List"):
+        return _converted_list(value, version, report)
+    if value.get("kind") == f"{KIND}List" and value.get("apiVersion") in VERSIONS:
+        return _converted_autoscalers(value, version, report)
+    return None
+
+
+def _converted_autoscaler(value: Value, version: str, report: Report) -> Value:
+    decoded = decoding.decode_value(value, VERSIONS[value["apiVersion"]].message)
+    if decoded.problems:
+        raise UsageError(", ".join(decoded.problems))
+    converted = conversion.convert(decoded.obj, version)
+    shown = f'{KIND} "{(decoded.obj.get("metadata") or {}).get("name", "")}"'
+    for loss in converted.losses:
+        report(f"{shown}: {loss}")
+    ordered: Value = field_order.like(converted.obj, value)
+    return ordered
+
+
+def _converted_list(value: Value, version: str, report: Report) -> Value | None:
+    items = [_of_item(index, item, version, report) for index, item in enumerate(value["items"])]
+    if all(item is None for item in items):
+        return None
+    return {**value, "items": [old if new is None else new for old, new in zip(value["items"], items, strict=True)]}
+
+
+def _converted_autoscalers(value: Value, version: str, report: Report) -> Value | None:
+    """A list whose items need not say what they are."""
+    if value["apiVersion"] == version:
+        return None
+    items = []
+    for index, item in enumerate(value["items"]):
+        if not isinstance(item, dict):
+            raise UsageError(f"items[{index}] is no object")
+        typed = {"apiVersion": value["apiVersion"], "kind": KIND, **item}
+        new = _of_item(index, typed, version, report) or typed
+        items.append({key: part for key, part in new.items() if key in item or key not in ("apiVersion", "kind")})
+    return {**value, "apiVersion": version, "items": items}
+
+
+def _of_item(index: int, item: Any, version: str, report: Report) -> Any:
+    try:
+        return _converted(item, version, lambda text: report(f"items[{index}]: {text}"))
+    except (UsageError, DecodeError) as error:
+        raise UsageError(f"items[{index}]: {error}") from None
+
+
+def _joined(written: list[tuple[ManifestDocument, Any]], given: Format, wanted: Format) -> bytes:
+    """The file as it is written: untouched documents are the bytes that they were, unless the format changes."""
+    if given == wanted:
+        return b"".join(document.text if new is None else _text(document, new, wanted) for document, new in written)
+    values = [document.value if new is None else new for document, new in written if document.number]
+    texts = [_encoded(json_text.plain(value), wanted) for value in values]
+    return (b"---\n" if wanted == "yaml" else b"").join(texts)
+
+
+def _text(document: ManifestDocument, new: Any, wanted: Format) -> bytes:
+    encoded = _encoded(json_text.plain(new), wanted)
+    if wanted == "yaml":
+        return document.head + encoded + document.tail
+    return document.text[: len(document.text) - len(document.text.lstrip())] + encoded.rstrip(b"\n")
+
+
+def _encoded(value: Any, wanted: Format) -> bytes:
+    if wanted == "yaml":
+        return yaml_output.write(value, sort_keys=False)
+    return json.dumps(value, indent=JSON_INDENT, ensure_ascii=False).encode() + b"\n"

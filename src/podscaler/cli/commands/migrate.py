@@ -1,0 +1,96 @@
+"""`podscaler migrate`: a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round."""
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+
+from podscaler.base.clock import NANOSECONDS, SystemClock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.base.version import __version__
+from podscaler.cli.options.cluster_connection import ConnectionOptions, parse_connection
+from podscaler.cli.options.settings import DURATION, NAMESPACE
+from podscaler.controller.history import history_maps
+from podscaler.controller.migration import managing_controllers
+from podscaler.controller.migration.migration import MigrationTerms, Migrator
+from podscaler.controller.options import installation
+from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
+
+USER_AGENT = f"{installation.MIGRATION}/{__version__} ({sys.platform})"
+
+
+@click.command(epilog="Example: podscaler migrate hpa web -n shop")
+@click.argument("kind", type=click.Choice(sorted(NAMES)), metavar="hpa|podautoscaler")
+@click.argument("name", required=False)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="default: the context's")
+@click.option("-A", "--all-namespaces", is_flag=True, help="with --all: those of every namespace")
+@click.option("--all", "is_all", is_flag=True, help="all of the namespace, one after the other")
+@click.option("--dry-run", is_flag=True, help="tell what would be done")
+@click.option(
+    "--timeout",
+    type=DURATION,
+    default="30s",
+    show_default=True,
+    help="how long to wait for the controller of PodAutoscalers to say that it is ready; 0: do not wait",
+)
+@click.option("--history-namespace", type=NAMESPACE, default=history_maps.NAMESPACE, show_default=True)
+@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
+@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+def command(*, kind: str, name: str | None, namespace: str | None, all_namespaces: bool, **options: Any) -> None:
+    """A HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round.
+
+    The first argument is what it is now. Labels, annotations, owners, status and history are carried over; the first is
+    deleted when the other is being looked after. A migration that was cut off goes on when it is repeated. Before a
+    HorizontalPodAutoscaler is made, a warning tells if nobody seems to look after such.
+    """
+    if options["is_all"] == (name is not None):
+        raise UsageError("give the NAME of an autoscaler, or --all")
+    if all_namespaces and not options["is_all"]:
+        raise UsageError("--all-namespaces needs --all")
+    source = NAMES[kind]
+    terms = MigrationTerms(
+        source=source,
+        target=POD_AUTOSCALER if source is HPA else HPA,
+        is_dry_run=options["dry_run"],
+        ready_timeout_s=options["timeout"] / NANOSECONDS,
+        history_namespace=options["history_namespace"],
+    )
+    connection = parse_connection(kubeconfig=options["kubeconfig"], context=options["context"])
+    place = "" if all_namespaces else namespace or connection.config.namespace
+    try:
+        asyncio.run(_run(connection, terms, place, name))
+    except StatusError as error:
+        raise UsageError(str(error)) from None
+
+
+async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: str, name: str | None) -> None:
+    clock = SystemClock()
+    open_client = connection.open_reader if terms.is_dry_run else connection.open_client
+    client = await open_client(clock, user_agent=USER_AGENT)
+    try:
+        if terms.target is HPA and (doubt := await managing_controllers.doubt(client, clock)):
+            click.echo(f"podscaler: warning: {doubt}", err=True)
+        migrator = Migrator(client, clock, terms, click.echo)
+        if name is not None:
+            await migrator.migrate(namespace, name)
+        else:
+            await _all(migrator, namespace)
+        await migrator.tidy()
+    finally:
+        await client.close()
+
+
+async def _all(migrator: Migrator, namespace: str) -> None:
+    """Migrate all, also when some cannot be. Raises UsageError at the end where there were such."""
+    names = await migrator.names(namespace)
+    failed = 0
+    for each in names:
+        try:
+            await migrator.migrate(*each)
+        except (UsageError, StatusError) as error:
+            failed += 1
+            click.echo(f"podscaler: {error}", err=True)
+    if failed:
+        await migrator.tidy()
+        raise UsageError(f"{failed} of {len(names)} were not migrated")

@@ -1,0 +1,117 @@
+"""What happened during the demo, as data: one view a second, the changes among them, and the summary. Pure.
+
+`demo` collects views and asks for lines and summary; `demo_stage` makes the views from what the API answers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.cli.demo.load import Outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class DemoView:
+    """The state at one moment.
+
+    Attributes:
+        at_s: seconds since the demo began.
+        rate: requests per second that are sent.
+        utilization_pct: CPU as the autoscaler saw it last, in percent of what the pods ask for; None before that.
+        replicas: what the Deployment is asked to have.
+        ready: how many pods serve.
+        holding: why the autoscaler holds back, in its words; empty where it does not.
+    """
+
+    at_s: float
+    rate: float
+    utilization_pct: int | None
+    replicas: int
+    ready: int
+    holding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRescale:
+    """One change of the number of pods: its event's message, and when the demo saw it."""
+
+    at_s: float
+    replicas: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Story:
+    """Views and changes in the order of time."""
+
+    views: list[DemoView] = field(default_factory=list)
+    rescales: list[DemoRescale] = field(default_factory=list)
+
+    @property
+    def scaled_up(self) -> bool:
+        """Whether a change made more pods."""
+        return any(after > before for before, after in self._steps())
+
+    @property
+    def scaled_down(self) -> bool:
+        """Whether a change made fewer pods."""
+        return any(after < before for before, after in self._steps())
+
+    def is_over(self) -> bool:
+        """Whether everything has been seen: up, and down again to where it began, with the load gone."""
+        if not (self.scaled_up and self.scaled_down) or not self.views:
+            return False
+        last = self.views[-1]
+        return last.rate == 0 and last.replicas == self.views[0].replicas and last.ready <= last.replicas
+
+    def _steps(self) -> Iterator[tuple[int, int]]:
+        before = self.views[0].replicas if self.views else 1
+        for rescale in self.rescales:
+            yield before, rescale.replicas
+            before = rescale.replicas
+
+
+def line(view: DemoView) -> str:
+    """One view as a line of text."""
+    used = "  -  " if view.utilization_pct is None else f"{view.utilization_pct:4d}%"
+    bar = "#" * view.ready + "." * max(view.replicas - view.ready, 0)
+    return f"{view.at_s:4.0f} s   load {view.rate:4.1f}/s   cpu {used}   pods {view.replicas:2d}  {bar}"
+
+
+def rescale_line(rescale: DemoRescale) -> str:
+    """One change as a line of text."""
+    return f"{rescale.at_s:4.0f} s   => {rescale.replicas} pods: {rescale.reason}"
+
+
+def summary(story: Story, outcomes: Outcomes) -> Mapping[str, Any]:
+    """Everything that counts, for machines: requests, latencies in seconds, and the timeline of replicas."""
+    return {
+        "scaledUp": story.scaled_up,
+        "scaledDown": story.scaled_down,
+        "seconds": round(story.views[-1].at_s, 1) if story.views else 0.0,
+        "requests": {"served": outcomes.served, "failed": outcomes.failed},
+        "latencySeconds": {f"p{percent}": round(outcomes.percentile_s(percent), 3) for percent in (50, 95, 99)},
+        "timeline": [
+            {"atSeconds": round(r.at_s, 1), "replicas": r.replicas, "reason": r.reason} for r in story.rescales
+        ],
+    }
+
+
+def summary_lines(facts: Mapping[str, Any]) -> Sequence[str]:
+    """The summary for people."""
+    requests, latency = facts["requests"], facts["latencySeconds"]
+    verdict = {
+        (True, True): "It scaled up under load and down again without it.",
+        (True, False): "It scaled up, but not down again.",
+        (False, True): "It scaled down, but never up.",
+        (False, False): "It did not scale.",
+    }[facts["scaledUp"], facts["scaledDown"]]
+    return [
+        verdict,
+        f"{requests['served']} requests served, {requests['failed']} failed; "
+        f"latency p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, p99 {latency['p99']:.2f} s",
+        *(
+            f"  after {change['atSeconds']:5.1f} s   {change['replicas']:2d} pods   {change['reason']}"
+            for change in facts["timeline"]
+        ),
+    ]

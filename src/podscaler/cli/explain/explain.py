@@ -1,0 +1,211 @@
+"""`podscaler explain`: why an autoscaler has, or had, this many replicas, in one sentence and then in numbers.
+
+Finds the source (a cluster, a recording, standard input), asks `explain_cluster` or `explain_recording`, and prints.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+import yaml
+from click.core import ParameterSource
+
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.cli.commands import replay as recordings
+from podscaler.cli.explain import explain_recording, explain_request
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
+from podscaler.cli.options import lease_options
+from podscaler.cli.options import settings as flags
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.explain import comparison, explained, what_if
+
+if TYPE_CHECKING:
+    from podscaler.cli.explain.explain_cluster import Summary
+
+STANDARD = "-"
+
+EXAMPLE = """\b
+Examples:
+  podscaler explain web -n shop
+  podscaler explain podautoscaler/web -n shop
+  podscaler explain -A
+  podscaler explain web -n shop --what-if 'minReplicas=3,metrics[0].target=60%'
+  podscaler explain web --recording web.recording.jsonl.gz --at 2026-03-03T10:15:00Z
+  podscaler replay web.recording.jsonl.gz --trace | tail -n 1 | podscaler explain -
+"""
+
+
+def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(lease_options.OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", metavar="[[KIND/]NAME]", required=False)
+@click.option("-A", "--all-namespaces", is_flag=True, help="one line for each autoscaler of the cluster")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="of the autoscaler; default: the context's, or any")
+@click.option(
+    "--at", metavar="TIME", help="explain the last sync until then, as 2026-03-03T10:15:00Z (recordings only)"
+)
+@click.option(
+    "--recording", metavar="FILE", help="explain a recorded sync, the last one by default ('-': standard input)"
+)
+@click.option("--what-if", "question", metavar="A=B,...", help="decide again with another spec: 'minReplicas=3'")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(),
+    metavar="FILE",
+    help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+)
+@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@flags.decision_options
+@_lease_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    name: str | None,
+    namespace: str | None,
+    at: str | None,
+    question: str | None,
+    output: str,
+    **rest: Any,
+) -> None:
+    """Why an autoscaler has, or had, this many replicas.
+
+    NAME (or NAMESPACE/NAME) is an autoscaler of the cluster, or of the recording, which needs no NAME where it holds
+    one only. hpa/NAME and podautoscaler/NAME tell a HorizontalPodAutoscaler from a PodAutoscaler of that name. '-'
+    reads standard input: a recording, one line of it, or decisions with a trace. The controller's flags say what a
+    controller of the cluster is started with; recordings have their own.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    recording, everywhere = rest["recording"], rest["all_namespaces"]
+    if everywhere:
+        _refuse_with_all(name, namespace, at, recording, question)
+    if name == STANDARD and recording is None:
+        name, recording = None, STANDARD
+    found = explain_request.parse_name(name, namespace)
+    request = ExplainRequest(
+        name=found.name,
+        namespace=found.namespace,
+        kind=found.kind,
+        at=None if at is None else explain_request.parse_time(at),
+        question=() if question is None else what_if.parse(question),
+    )
+    if recording is not None:
+        of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
+        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), *of_cluster])
+        answer = _from_recording(recording, request)
+    elif everywhere:
+        click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
+        return
+    elif at is not None:
+        raise UsageError("--at needs --recording: a cluster only tells how things are now")
+    else:
+        answer = _from_cluster(request, _Cluster(ctx, rest))
+    click.echo(_text(answer) if output == "text" else _data(answer, output), nl=output != "yaml")
+
+
+def _refuse_given(ctx: click.Context, names: list[str]) -> None:
+    """Raise UsageError for options that a recording leaves without a meaning."""
+    for name in names:
+        if _is_given(ctx, name):
+            raise UsageError(f"--{name} has no meaning for a recording, which has its own; --what-if changes flags")
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
+
+
+def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
+    origin = "standard input" if recording == STANDARD else recording
+    with recordings.reading(recording) as source:
+        return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
+
+
+class _Cluster:
+    """The cluster that options name, and what they say of its controller; made for live autoscalers only."""
+
+    def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
+        from podscaler.cli.explain import explain_cluster  # what talks to clusters takes a while to import
+        from podscaler.kube.config import locate
+
+        settings = flags.parse_settings(options)
+        self.config = locate.find_config(options["kubeconfig"], options["context"])
+        self.clock = SystemClock()
+        kept_in = settings.history_namespace
+        history = explain_cluster.KeptHistory(kept_in, self.clock) if kept_in else explain_cluster.NoHistory()
+        leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
+        self.controller = explain_cluster.AssumedController(settings, history, leases, _given_flags(ctx, settings))
+
+
+def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
+    """The values of the flags of decisions that are on the command line, as recordings have them."""
+    values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
+    names = [each.name for each in flags.DECISION_OPTIONS if each.name not in ("history-namespace", "autoscaler-kinds")]
+    return {name: values[name] for name in names if _is_given(ctx, name)}
+
+
+def _from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
+    from podscaler.cli.explain import explain_cluster
+
+    return asyncio.run(explain_cluster.answer(cluster.config, request, cluster.controller, cluster.clock))
+
+
+def _of_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
+    from podscaler.cli.explain import explain_cluster
+
+    return asyncio.run(explain_cluster.all_sentences(cluster.config, request, cluster.controller, cluster.clock))
+
+
+def _refuse_with_all(*others: str | None) -> None:
+    if any(each is not None for each in others):
+        raise UsageError(
+            "-A explains all autoscalers of a cluster: it goes with no NAME, -n, --at, --recording, --what-if"
+        )
+
+
+def _summaries(summaries: "list[Summary]", output: str) -> str:
+    """One line for each autoscaler, after a line for each assumption; or all of it as data."""
+    if output != "text":
+        return _dumped([each._asdict() for each in summaries], output)
+    assumptions = dict.fromkeys(each.assumption for each in summaries if each.assumption)
+    return "\n".join([*assumptions, *(each.sentence for each in summaries)] or ["there are no autoscalers"])
+
+
+def _text(answer: ExplainResult) -> str:
+    if answer.comparison is None:
+        care = answer.care.section if answer.care is not None else None
+        text = "\n".join([explained.text(answer.explanation), *explained.section_lines([care] if care else [])])
+    else:
+        steps = explained.steps_text(answer.comparison.explanation)
+        compared = comparison.text(answer.comparison, answer.explanation)
+        text = f"{compared}\n\nWith {answer.comparison.assignments}:\n{steps}"
+    assumption = answer.settings.assumption if answer.settings is not None else ""
+    return f"{assumption}\n{text}" if assumption else text
+
+
+def _data(answer: ExplainResult, form: str) -> str:
+    """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where there is something to say."""
+    value = json.loads(msgspec.json.encode(answer.explanation))
+    if answer.settings is not None:
+        value["settings"] = {"origin": answer.settings.origin, "isAssumed": answer.settings.is_assumed}
+    if answer.care is not None and answer.care.section is not None:
+        value["lookedAfter"] = answer.care.data
+    if answer.comparison is not None:
+        value["whatIf"] = json.loads(msgspec.json.encode(answer.comparison))
+    return _dumped(value, form)
+
+
+def _dumped(value: Any, form: str) -> str:
+    if form == "yaml":
+        return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
+    return json.dumps(value, indent=2, ensure_ascii=False)

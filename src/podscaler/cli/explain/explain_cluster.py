@@ -1,0 +1,405 @@
+"""The explanation of an autoscaler as a cluster shows it now, by the controller's own way of looking. Writes nothing.
+
+Called by `podscaler.cli.explain.explain`. What earlier syncs left (recommendations, changes) is the controller's; a
+HistorySource tells it where the controller keeps it in the cluster.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from podscaler.api.machinery import instants, selectors
+from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.base.version import __version__
+from podscaler.cli.commands import all_pages
+from podscaler.cli.explain import explain_autoscalers, explain_request
+from podscaler.cli.explain.explain_autoscalers import Autoscalers
+from podscaler.cli.explain.explain_care import Care
+from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
+from podscaler.controller.history import effective_settings, history_maps
+from podscaler.controller.history.effective_settings import BUILT_IN, EffectiveSettings
+from podscaler.controller.informers import handover, observed_objects
+from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
+from podscaler.controller.informers.other_controllers import StatusWrite
+from podscaler.controller.leaderelection import lease
+from podscaler.controller.leaderelection.lease import Lease
+from podscaler.controller.options import installation
+from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.reconcile.observe import Observer
+from podscaler.controller.reconcile.state import Memory
+from podscaler.controller.reconcile.surroundings import Surroundings
+from podscaler.controller.sharding import holder
+from podscaler.core import decide
+from podscaler.core.model import spec as specs
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.history import History, Recommendation
+from podscaler.core.model.model import Observation
+from podscaler.explain import comparison, contradictions, explained, what_if
+from podscaler.explain.explained import Explanation
+from podscaler.explain.source import TraceSource
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Cache, Key
+from podscaler.kube.informers.watch import WatchSource as Followed
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.transport import TransportError
+
+log = logging.getLogger(__name__)
+
+SCALES_AT_ONCE = 8
+FLAGS_GIVEN = "the flags of this command"
+FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
+"""A history that holds nothing back: its only recommendation is older than any window."""
+
+
+class HistorySource(Protocol):
+    """Where the controller keeps what it remembers of an autoscaler."""
+
+    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
+        """What is remembered; None where that cannot be known. Raises StatusError."""
+        ...
+
+
+class NoHistory:
+    """A controller that remembers in its own memory only."""
+
+    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
+        """Nothing is known."""
+        del client, autoscaler
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHistory:
+    """A controller that keeps its history in the cluster.
+
+    Attributes:
+        namespace: where.
+        clock: for the instant of the look.
+    """
+
+    namespace: str
+    clock: Clock
+
+    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
+        """What is kept; None where nothing is, or where we may not look. Raises StatusError."""
+        key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
+        try:
+            kept = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
+        except StatusError as error:
+            if error.code not in (0, 403) or isinstance(error, TransportError):
+                raise
+            return None
+        if kept is None and (left := handover.find_history(autoscaler.metadata, now_ns)) is not None:
+            return left.history
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedController:
+    """What is assumed of the controller: its settings, where it keeps its history, and its Leases.
+
+    Attributes:
+        leases: their namespace, and the name of the election.
+        given: the flags of decisions that the user named (values as in recordings), which count whatever the
+            controller says.
+    """
+
+    settings: ControllerSettings
+    history: HistorySource
+    leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Summary(NamedTuple):
+    """One autoscaler, `namespace/name`, in one sentence; `assumption` is empty where no settings are assumed."""
+
+    autoscaler: str
+    sentence: str
+    assumption: str = ""
+
+
+async def answer(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> ExplainResult:
+    """The explanation that is asked for, from the cluster of `config`.
+
+    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    """
+    async with _connected(config, clock) as client:
+        namespace = request.namespace or config.namespace
+        rules = controller.settings.decision.emulation
+        there = await explain_autoscalers.read(client, namespace, request.kind, rules)
+        autoscaler = there.the_one(request, namespace)
+        effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
+        cluster = Cluster.of(client, controller, clock)
+        return await Looker(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
+
+
+async def all_sentences(
+    config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock
+) -> list[Summary]:
+    """One sentence for each autoscaler that is asked for, in the order of namespaces and names.
+
+    Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
+    not be listed. What goes wrong with one autoscaler is its sentence.
+    """
+    async with _connected(config, clock) as client:
+        rules = controller.settings.decision.emulation
+        everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, rules)
+        finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
+        cluster = Cluster.of(client, controller, clock)
+
+        async def summary(here: Neighbourhood, autoscaler: Autoscaler) -> Summary:
+            async with gate:
+                effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
+                looker = Looker(cluster, here, effective)
+                try:
+                    found = await looker.answer(request, autoscaler)
+                except (StatusError, UsageError) as error:
+                    return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
+                return Summary(found.explanation.autoscaler, found.explanation.summary, effective.assumption)
+
+        all_there = [Neighbourhood(cluster, there, are_all_explained=True) for there in everywhere.by_namespace()]
+        each = [summary(here, one) for here in all_there for one in here.autoscalers.all_of(request.kind)]
+        return sorted(await asyncio.gather(*each))
+
+
+@asynccontextmanager
+async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
+    """A client of the cluster. Raises UsageError where the server cannot be reached or refuses the credentials."""
+    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
+    client = Client(transport, clock)
+    try:
+        yield client
+    except TransportError as error:
+        raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
+    except StatusError as error:
+        if error.code != 401:
+            raise
+        raise UsageError(
+            f"the API server {config.server} does not accept the credentials of {config.origin}: {error}; "
+            "they may have expired, or belong to another cluster"
+        ) from None
+    finally:
+        await client.close()
+
+
+class SettingsFinder:
+    """Which settings decisions about an autoscaler are made with, each source asked once.
+
+    In this order: what our controller published, unless the built-in one wrote the status last; the arguments of the
+    built-in controller's pod; the defaults, as an assumption unless the user gave flags. Each flag that the user gave
+    replaces that one setting.
+    """
+
+    def __init__(self, client: Client, controller: AssumedController) -> None:
+        self._client = client
+        self._controller = controller
+        self._asked: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
+
+    async def find(self, write: StatusWrite | None) -> SettingsOrigin:
+        """The settings, and where they come from. Raises TransportError.
+
+        Args:
+            write: the last one of the autoscaler's status, None where that is not known.
+        """
+        assumed, given = self._controller.settings.decision, self._controller.given
+        writer = write.manager if write else ""
+        if not writer or writer.startswith(installation.MANAGER):
+            namespace = self._controller.settings.settings_namespace
+            found = await self._once(
+                installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace)
+            )
+        elif writer == BUILT_IN:
+            found = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
+        else:
+            found = None
+        if found is not None and writer in ("", found.manager):
+            origin = f"{FLAGS_GIVEN}; the others from {found.origin}" if given else found.origin
+            return SettingsOrigin(found.decision_with(given), origin)
+        if given:
+            return SettingsOrigin(assumed, FLAGS_GIVEN)
+        return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
+
+    async def _once(
+        self, name: str, ask: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
+    ) -> EffectiveSettings | None:
+        if name not in self._asked:
+            self._asked[name] = asyncio.ensure_future(ask())
+        return await self._asked[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What all looks of one command share.
+
+    Attributes:
+        client: of the cluster.
+        controller: what is assumed of it.
+        clock: now.
+        around: where to ask; each one made observes the client, so that there is one only.
+    """
+
+    client: Client
+    controller: AssumedController
+    clock: Clock
+    around: Surroundings
+
+    @classmethod
+    def of(cls, client: Client, controller: AssumedController, clock: Clock) -> "Cluster":
+        """That of a client."""
+        around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
+        return cls(client, controller, clock, around)
+
+
+class Neighbourhood:
+    """The autoscalers of a namespace, what their targets pick, and the pods: each is read once.
+
+    Args:
+        cluster: where to ask.
+        autoscalers: those of the namespace.
+        are_all_explained: whether the pods of the namespace are read at once, for several of them.
+    """
+
+    def __init__(self, cluster: Cluster, autoscalers: Autoscalers, *, are_all_explained: bool = False) -> None:
+        self.autoscalers = autoscalers
+        self._targets = cluster.around.targets
+        self._gate = asyncio.Semaphore(SCALES_AT_ONCE)
+        self._read: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
+        self._client = cluster.client
+        self._reads_all_pods = are_all_explained and len(autoscalers.all_of(None)) > 1
+        self._pods: dict[str, asyncio.Future[list[CachedPod]]] = {}
+
+    async def selector(self, autoscaler: Autoscaler) -> Selector | None:
+        """The pods that an autoscaler's target picks; None where that cannot be told (its own explanation says why)."""
+        known = (autoscaler.kind, autoscaler.key)
+        if known not in self._read:
+            self._read[known] = asyncio.ensure_future(self._read_selector(autoscaler))
+        return await self._read[known]
+
+    async def pods(self, namespace: str, picked: Selector, rules: Emulation) -> list[CachedPod]:
+        """The pods of the namespace that the selector picks. Raises StatusError."""
+        if not self._reads_all_pods:
+            return await self._read_pods(namespace, str(picked), rules)
+        if rules.version not in self._pods:
+            self._pods[rules.version] = asyncio.ensure_future(self._read_pods(namespace, "", rules))
+        return [pod for pod in await self._pods[rules.version] if picked.matches(pod.facts.labels)]
+
+    async def _read_pods(self, namespace: str, selector: str, rules: Emulation) -> list[CachedPod]:
+        query = [("labelSelector", selector)] if selector else []
+        path = "/api/v1" + urls.path("namespaces", namespace, "pods")
+        return await all_pages.read(self._client, replace(observed_objects.pods(rules), path=path, query=query))
+
+    async def _read_selector(self, autoscaler: Autoscaler) -> Selector | None:
+        try:
+            reference = autoscaler.wire.spec.scale_target_ref
+            async with self._gate:
+                target = await self._targets.read(autoscaler.metadata.namespace, reference)
+            text = target.scale.status.selector
+            return selectors.parse(text) if text else None
+        except (StatusError, SelectorError):
+            return None
+
+
+class Looker:
+    """One look at one autoscaler.
+
+    Args:
+        cluster: where to ask.
+        here: the autoscalers of the namespace.
+        effective: what decisions are made with.
+    """
+
+    def __init__(self, cluster: Cluster, here: Neighbourhood, effective: SettingsOrigin) -> None:
+        self._client = cluster.client
+        self._controller = cluster.controller
+        self._clock = cluster.clock
+        self._here = here
+        self._there = here.autoscalers
+        self._memory = Memory()
+        self._pods: Cache[CachedPod] = Cache()
+        self._effective = effective
+        self._flags = effective.decision
+        kinds = cluster.controller.settings.kinds
+        around = replace(cluster.around, rivals=lambda autoscaler: here.autoscalers.rivals(autoscaler, kinds))
+        self._observer = Observer(around, self._memory, self._pods, self._flags)
+
+    async def answer(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
+        """The explanation, and the comparison. Raises UsageError, StatusError."""
+        await self._learn(autoscaler, self._there.followed_with(autoscaler, self._controller.settings.kinds))
+        observation = (await self._observer.observe(autoscaler)).observation
+        past = await self._controller.history.find(self._client, autoscaler)
+        source = TraceSource.CLUSTER if past is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
+        now, flags = self._clock.now_ns(), self._flags
+        facts = DecisionFacts(autoscaler.wire.spec, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
+        care = await self._care(autoscaler, now)
+        decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
+        explanation = _left_alone(explained.of_decision(decision, source), care.waits)
+        care = replace(care, differs=contradictions.of(decision, autoscaler.wire.status, explanation.verdict))
+        if not request.question:
+            return ExplainResult(explanation, care=care, settings=self._effective)
+        other = await self._with_metrics(request, autoscaler, facts)
+        again = explained.of_decision(explain_request.decide_again(request.question, other), source)
+        shown = ",".join(str(each) for each in request.question)
+        return ExplainResult(explanation, comparison.of(explanation, again, shown), care, self._effective)
+
+    async def _care(self, autoscaler: Autoscaler, now: int) -> Care:
+        """Who looks after it; Leases that may not be read tell nothing. Raises TransportError."""
+        namespace, election = self._controller.leases
+        held = None
+        try:
+            held = holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+        except TransportError:
+            raise
+        except StatusError as error:
+            log.info("who holds the Lease for it is not known: %s", error)
+        written = self._there.writes.get(autoscaler.metadata.uid)
+        return Care(now, self._there.obstacle(autoscaler), written, held, namespace)
+
+    async def _leases(self, namespace: str, election: str) -> list[Lease]:
+        query = [("labelSelector", f"{lease.ELECTION}={election}")]
+        source = Followed(lease.path(namespace), lease.RESOURCE, lease.read, query)
+        return await all_pages.read(self._client, source)
+
+    async def _with_metrics(
+        self, request: ExplainRequest, autoscaler: Autoscaler, facts: DecisionFacts
+    ) -> DecisionFacts:
+        """The facts, with metrics too where the spec as it is needs none of them."""
+        if any(answer is not None for answer in facts.observation.metrics):
+            return facts
+        wire, flags = what_if.apply(request.question, facts.wire, facts.flags)
+        spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
+        other = replace(autoscaler, wire=msgspec.structs.replace(autoscaler.wire, spec=wire), spec=spec)
+        seen: Observation = (await self._observer.observe(other)).observation
+        return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=seen.metrics))
+
+    async def _learn(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> None:
+        """What the controller's caches would hold: the pods of the target, the selectors of the neighbours."""
+        for each in all_there:
+            self._memory.register(each.key)
+        found = await asyncio.gather(*[self._here.selector(each) for each in all_there])
+        picked = {each.key: selector for each, selector in zip(all_there, found, strict=True)}
+        own = await self._here.selector(autoscaler)
+        for key, selector in picked.items():
+            if selector is not None and key != autoscaler.key:
+                self._memory.keep_selector(key, selector)
+        if own is not None:
+            pods = await self._here.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
+            self._pods.replace(pods, "")
+
+
+def _left_alone(explanation: Explanation, waits: str) -> Explanation:
+    """The explanation of an autoscaler about which nothing is done for now, where `waits` says why."""
+    if not waits:
+        return explanation
+    summary = f"{explanation.autoscaler} is left alone for now ({waits}); else: {explanation.summary}"
+    return msgspec.structs.replace(explanation, summary=summary)

@@ -1,0 +1,214 @@
+"""Explanations of recorded syncs: from a recording, from a single sync line, or from decisions with a trace.
+
+Called by `podscaler.cli.explain.explain`. History is carried from line to line as in a replay, so that the sync that is
+asked for meets the history that it met then.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from podscaler.api.machinery import instants
+from podscaler.api.typed import autoscaling, recording
+from podscaler.api.typed.recording import RecordingError
+from podscaler.base.errors import UsageError
+from podscaler.cli.explain import explain_request
+from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult
+from podscaler.core.decision import Decision
+from podscaler.core.replay.replay import RecordedSync, Replay
+from podscaler.explain import comparison, explained, trace_reading, wording
+from podscaler.explain.source import TraceSource
+from podscaler.explain.told import ReportedEvent
+
+_SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
+_STATUS = autoscaling.HorizontalPodAutoscalerStatus
+
+
+def answer(lines: Iterable[bytes], request: ExplainRequest, *, origin: str) -> ExplainResult:
+    """The explanation that is asked for.
+
+    Args:
+        lines: of a recording, a sync, or decisions with a trace (as `podscaler replay --trace` and `podscaler explain
+            -o json` write them); the first line tells.
+        origin: the file, for messages.
+
+    Raises UsageError naming what is wrong, with the line where one is.
+    """
+    search = _Search(request, origin)
+    try:
+        _read_all(_numbered(lines), search)
+    except (OSError, EOFError, RecordingError) as error:
+        raise UsageError(f"{origin}: {error}") from None
+    return search.result()
+
+
+def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers; a document over several lines, as one line."""
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    for number, line in numbered:
+        yield number, line if line.strip() != b"{" else b"\n".join([line, *(rest for _, rest in numbered)])
+
+
+def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
+    read: Callable[[bytes], None] | None = None
+    for number, line in numbered:
+        try:
+            if read is not None:
+                read(line)
+            else:
+                read = _begin(line, search)
+        except RecordingError as error:
+            raise RecordingError(f"line {number}: {error}") from None
+
+
+def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
+    """Take the first line; what reads those after it. Raises RecordingError."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordingError(str(error)) from None
+    except RecursionError:
+        raise RecordingError("the line is nested too deeply") from None
+    if not isinstance(value, dict) or "recording" in value:
+        return _Syncs(Replay(recording.read_header(line)), search).read
+    read = _reader(value, search)
+    read(line)
+    return read
+
+
+def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
+    if "trace" in value or "branch" in value:
+        return _Decisions(search).read
+    if isinstance(value.get("hpa"), str):
+        raise RecordingError("the decision has no trace: `podscaler replay --trace` writes them with one")
+    if "hpa" in value or "deleted" in value:
+        return _Syncs(Replay(recording.RecordingHeader(recording.VERSION)), search).read
+    raise RecordingError("neither the header of a recording, nor a sync, nor a decision with a trace")
+
+
+class _Search:
+    """The latest answer for each autoscaler that may be meant.
+
+    Args:
+        request: what is asked.
+        origin: the file, for messages.
+    """
+
+    def __init__(self, request: ExplainRequest, origin: str) -> None:
+        self.request = request
+        self._origin = origin
+        self._first_at: dict[str, int] = {}
+        self._answers: dict[str, Callable[[], ExplainResult]] = {}
+
+    def wants(self, key: str, at: int) -> bool:
+        """Whether a sync may be the one that is asked for."""
+        self._first_at.setdefault(key, at)
+        return self.request.matches(key) and (self.request.at is None or at <= self.request.at)
+
+    def keep(self, key: str, make: Callable[[], ExplainResult]) -> None:
+        """Keep how to answer with a sync, in place of earlier ones of the same autoscaler."""
+        self._answers[key] = make
+
+    def result(self) -> ExplainResult:
+        """The answer. Raises UsageError where there is none, or more than one."""
+        if len(self._answers) == 1:
+            return next(iter(self._answers.values()))()
+        if self._answers:
+            keys = wording.listed(explain_request.told(list(self._answers)), shown=10)
+            raise UsageError(f"{self._origin} has {len(self._answers)} autoscalers that may be meant, name one: {keys}")
+        raise UsageError(self._absence())
+
+    def _absence(self) -> str:
+        meant = {key: at for key, at in self._first_at.items() if self.request.matches(key)}
+        if meant:
+            key = min(meant, key=lambda each: meant[each])
+            return f"{self._origin}: the first sync of {key} is at {instants.text(meant[key])}, after the time of --at"
+        if not self._first_at:
+            return f"{self._origin} has no syncs"
+        keys = wording.listed(explain_request.told(list(self._first_at)), shown=10)
+        return f"{self._origin} has no autoscaler {self.request.shown}; it has {keys}"
+
+
+class _Syncs:
+    """The lines of a recording.
+
+    Args:
+        replay: carries the history.
+        search: what is looked for.
+    """
+
+    def __init__(self, replay: Replay, search: _Search) -> None:
+        self._replay = replay
+        self._search = search
+
+    def read(self, line: bytes) -> None:
+        """Decide one line. Raises RecordingError."""
+        sync = self._replay.look(line)
+        if sync is None:
+            return
+        is_wanted = self._search.wants(sync.spec.key, sync.now)
+        again = self._again(sync) if is_wanted and self._search.request.question else None
+        decision = self._replay.decide(sync)
+        if is_wanted:
+            self._search.keep(sync.spec.key, lambda: _answer(decision, again, self._search.request))
+
+    def _again(self, sync: RecordedSync) -> Decision | UsageError:
+        """The other decision, now that the neighbours are what they were; a refusal counts only if it is asked for."""
+        assert sync.line.hpa is not None, "a sync has an autoscaler"
+        wire = _SPEC.decode(sync.line.hpa.spec)
+        spec = sync.spec
+        facts = DecisionFacts(
+            wire, spec.namespace, spec.name, sync.observation, sync.past, sync.now, self._replay.settings
+        )
+        try:
+            return explain_request.decide_again(self._search.request.question, facts)
+        except UsageError as error:
+            return error
+
+
+def _answer(decision: Decision, again: Decision | UsageError | None, request: ExplainRequest) -> ExplainResult:
+    if isinstance(again, UsageError):
+        raise again
+    explanation = explained.of_decision(decision)
+    if again is None:
+        return ExplainResult(explanation)
+    shown = ",".join(str(each) for each in request.question)
+    return ExplainResult(
+        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), shown)
+    )
+
+
+class _Decided(msgspec.Struct):
+    """A decision line, or an explanation, as far as it is looked at."""
+
+    trace: dict[str, Any]
+    status: _STATUS = _STATUS()
+    conditions: Sequence[autoscaling.Condition] = ()
+    events: Sequence[ReportedEvent] = ()
+
+
+class _Decisions:
+    """Lines that hold traces.
+
+    Args:
+        search: what is looked for.
+    """
+
+    def __init__(self, search: _Search) -> None:
+        self._search = search
+        if search.request.question:
+            raise RecordingError("a trace holds no facts to decide again about: what-if needs the recording")
+
+    def read(self, line: bytes) -> None:
+        """Take one line. Raises RecordingError."""
+        try:
+            value = msgspec.json.decode(line)
+            decided = msgspec.convert(value if "trace" in value else {"trace": value}, _Decided)
+            trace = trace_reading.read(decided.trace)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RecordingError(f"not a decision with a trace: {error}") from None
+        conditions = decided.conditions or decided.status.conditions or ()
+        if self._search.wants(trace.autoscaler, trace.now):
+            explanation = explained.explain(trace, conditions=conditions, events=decided.events)
+            self._search.keep(trace.autoscaler, lambda: ExplainResult(explanation))

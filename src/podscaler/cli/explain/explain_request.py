@@ -1,0 +1,177 @@
+"""What `podscaler explain` is asked: which autoscaler, when, and what else it shall decide about.
+
+Made by `podscaler.cli.explain.explain`; `explain_recording` and `explain_cluster` answer it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podscaler.api.machinery import instants
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import UsageError
+from podscaler.cli.explain.explain_care import Care
+from podscaler.controller.options import autoscaler_kinds
+from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, AutoscalerKind
+from podscaler.core import decide
+from podscaler.core.decision import Decision
+from podscaler.core.model import spec as specs
+from podscaler.core.model.history import History
+from podscaler.core.model.model import IncompleteObservation, Observation
+from podscaler.core.model.settings import Settings
+from podscaler.explain import what_if
+from podscaler.explain.comparison import Comparison
+from podscaler.explain.explained import Explanation
+from podscaler.explain.what_if import Assignment
+from podscaler.kube.informers.cache import Key
+
+_MINUTE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+_SECOND = re.compile(rf"({_MINUTE.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
+
+
+class Name(NamedTuple):
+    """Of an autoscaler, None for what is not given."""
+
+    name: str | None = None
+    namespace: str | None = None
+    kind: AutoscalerKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """See the module.
+
+    Attributes:
+        name, namespace, kind: of the autoscaler; None where they are not given.
+        at: the last instant that matters; None: the latest.
+        question: what to decide again with; empty: nothing.
+    """
+
+    name: str | None = None
+    namespace: str | None = None
+    at: int | None = None
+    question: tuple[Assignment, ...] = ()
+    kind: AutoscalerKind | None = None
+
+    def matches(self, key: str) -> bool:
+        """Whether an autoscaler `namespace/name` or `namespace/podautoscaler/name` may be meant."""
+        namespace, _, rest = key.partition("/")
+        kind = autoscaler_kinds.of_key((namespace, rest))
+        _, name = autoscaler_kinds.object_key((namespace, rest))
+        return self.name in (None, name) and self.namespace in (None, namespace) and self.kind in (None, kind)
+
+    @property
+    def shown(self) -> str:
+        """The autoscaler that is asked for, as far as it is named."""
+        if self.name is None:
+            return f"in namespace {self.namespace}" if self.namespace else ""
+        named = self.name if self.kind in (None, HPA) else f"{self.kind.flag}/{self.name}"
+        return f"{self.namespace}/{named}" if self.namespace else named
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsOrigin:
+    """What decisions are made with, and where it was read or what is assumed, for people."""
+
+    decision: Settings
+    origin: str
+    is_assumed: bool = False
+
+    @property
+    def assumption(self) -> str:
+        """A sentence that says what is assumed; empty where nothing is."""
+        if not self.is_assumed:
+            return ""
+        return f"Assumes that {self.origin}, as they are not visible: give the flags that it was started with."
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainResult:
+    """One explanation, the comparison that was asked for, and for an autoscaler of a cluster who looks after it.
+
+    Attributes:
+        settings: what it was decided with; None for a recording, which has its own.
+    """
+
+    explanation: Explanation
+    comparison: Comparison | None = None
+    care: Care | None = None
+    settings: SettingsOrigin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionFacts:
+    """All that a decision is made from."""
+
+    wire: HorizontalPodAutoscalerSpec
+    namespace: str
+    name: str
+    observation: Observation
+    past: History
+    now: int
+    flags: Settings
+
+
+def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Decision:
+    """The decision with another spec about the same facts.
+
+    Raises UsageError for assignments that cannot be used, and where the other spec needs a metric that nobody read.
+    """
+    wire, flags = what_if.apply(question, facts.wire, facts.flags)
+    try:
+        spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
+        return decide.decide(spec, facts.observation, facts.past, facts.now, flags)
+    except IncompleteObservation as error:
+        raise UsageError(f"what-if: this spec would look at a metric that was not read then: {error}") from None
+
+
+def parse_name(text: str | None, namespace: str | None) -> Name:
+    """What NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME means; KIND is `hpa` or `podautoscaler`, say.
+
+    A namespace that is called like a kind is to be given as `namespace`. Raises UsageError for anything else, and where
+    the two contradict each other.
+    """
+    if text is None:
+        return Name(None, namespace)
+    *before, name = text.split("/")
+    kind = NAMES.get(before[-1]) if before else None
+    place = before[: len(before) - (kind is not None)]
+    if not name or len(place) > 1 or "" in place:
+        raise UsageError(f'"{text}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME')
+    if place and namespace not in (None, place[0]):
+        raise UsageError(f"{text} is not in the namespace {namespace}")
+    return Name(name, place[0] if place else namespace, kind)
+
+
+def told(keys: Sequence[str]) -> list[str]:
+    """Autoscalers `namespace/name`, in order, so that `parse_name` tells them apart: with their kinds if there are two.
+
+    Args:
+        keys: as the controller calls them.
+    """
+    pairs = [(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)]
+    is_mixed = len({autoscaler_kinds.of_key(pair) for pair in pairs}) > 1
+    return sorted("/".join(_with_kind(pair) if is_mixed else pair) for pair in pairs)
+
+
+def _with_kind(key: Key) -> Key:
+    """The key with the kind in the name; that of a PodAutoscaler has it in any case."""
+    return key if autoscaler_kinds.of_key(key) is not HPA else (key[0], f"{HPA.flag}/{key[1]}")
+
+
+def parse_time(text: str) -> int:
+    """The last instant (ns) that `2026-01-31T12:00:00Z` means; without a zone it is UTC, without seconds the minute.
+
+    Raises UsageError for anything else.
+    """
+    try:
+        if _MINUTE.fullmatch(text):
+            return instants.parse(f"{text}:00Z") + 60 * NANOSECONDS - 1
+        second = _SECOND.fullmatch(text)
+        if second is None:
+            return instants.parse(text)
+        return instants.parse(f"{second[1]}{second[2] or 'Z'}") + NANOSECONDS - 1
+    except ValueError:
+        raise UsageError(f'--at "{text}" is not a time such as 2026-01-31T12:00:00Z') from None

@@ -1,0 +1,98 @@
+"""`podscaler lint`: what is wrong or dangerous in manifests, or live in a cluster.
+
+Collects objects (`lint_files`, `lint_cluster`), asks `podscaler.lint`, prints (`lint_output`, `lint_sarif`).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.cli.lint import lint_files, lint_output, lint_sarif
+from podscaler.cli.lint.lint_output import Report
+from podscaler.lint import linter
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import Item
+from podscaler.lint.model.lint_context import ClusterMaterial, is_autoscaler
+
+EXAMPLE = """\b
+Examples:
+  podscaler lint deploy/
+  helm template shop | podscaler lint - -o sarif > lint.sarif
+  podscaler lint --live -n shop
+  podscaler lint hpa.yaml --live
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("files", type=click.Path(), metavar="[FILE]...", nargs=-1)
+@click.option("--live", is_flag=True, help="look at a cluster: at its objects, or with FILE at what surrounds these")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="of objects that name none, and the one to look at")
+@click.option("-A", "--all-namespaces", is_flag=True, help="look at all namespaces of the cluster")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml", "sarif"]), default="text", show_default=True)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(),
+    metavar="FILE",
+    help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+)
+@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@click.pass_context
+def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **options: Any) -> None:
+    """Say what is wrong or dangerous in manifests, or live in a cluster.
+
+    FILE is YAML or JSON with any number of documents, a folder (its .yaml, .yml and .json files), or '-' for standard
+    input; all files are judged together. docs/lint.md explains every rule. An object's annotation
+    podscaler.dev/lint-ignore: PSL005,PSL010 switches rules off. Exit status: 0 no findings, 1 findings, 2 wrong use.
+    """
+    is_live = _is_live(files, options)
+    if is_live:
+        items, cluster = _with_cluster(files, options)
+    else:
+        items, cluster = lint_files.read(files, options["namespace"] or reading.DEFAULT_NAMESPACE), None
+    findings = linter.lint(items, cluster, files_only=bool(files))
+    judged = [item for item in items if not (files and item.origin.is_live)]
+    report = Report(findings, len(judged), sum(map(is_autoscaler, judged)))
+    click.echo(_shown(report, output), nl=output == "text")
+    ctx.exit(1 if findings else 0)
+
+
+def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
+    """Whether a cluster is meant: a kubeconfig or a context says so too. Raises UsageError."""
+    is_live = bool(options["live"] or options["kubeconfig"] or options["context"] or options["all_namespaces"])
+    if not is_live and not files:
+        raise UsageError("nothing to look at: give files or folders, '-' for standard input, or --live for a cluster")
+    if options["all_namespaces"] and options["namespace"]:
+        raise UsageError("--namespace and --all-namespaces exclude each other")
+    return is_live
+
+
+def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], ClusterMaterial]:
+    """The objects of the files, then those of the cluster that the files do not replace."""
+    from podscaler.cli.lint import (
+        lint_cluster,  # what talks to clusters is imported for clusters only: it takes a while
+    )
+    from podscaler.kube.config import locate
+
+    config = locate.find_config(options["kubeconfig"], options["context"])
+    namespace = options["namespace"] or config.namespace
+    given = lint_files.read(files, namespace)
+    namespaces = sorted({item.namespace for item in given if item.namespace}) if files else [namespace]
+    if options["all_namespaces"] or not namespaces:
+        namespaces = []
+    seen = asyncio.run(lint_cluster.look(config, namespaces, given, SystemClock()))
+    for note in seen.notes:
+        click.echo(f"podscaler: {note}", err=True)
+    keys = {item.key for item in given}
+    return [*given, *(item for item in seen.items if item.key not in keys)], seen.cluster
+
+
+def _shown(report: Report, output: str) -> str:
+    if output == "text":
+        return lint_output.text(report)
+    if output == "sarif":
+        return lint_sarif.log(report.findings)
+    return lint_output.data(report, output)

@@ -1,0 +1,184 @@
+"""The objects of a cluster that rules look at, and what the cluster serves. Writes nothing.
+
+Called by `podscaler.cli.lint.lint`. Collections are listed page by page, each once: autoscalers, the kinds of their
+targets, quotas, limit ranges, and PodAutoscalers and the autoscalers of other makers where the cluster has them.
+
+Invariant: what may not be read is said in `ClusterSnapshot.notes`, and is not known to the rules; it is never taken for
+empty.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.base.version import __version__
+from podscaler.cli.commands import all_pages
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import NO_KIND_MATCH, Discovery
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.transport import TransportError
+from podscaler.lint.model import reading
+from podscaler.lint.model.items import DocumentOrigin, Item
+from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, ClusterMaterial, Material
+from podscaler.lint.rules import served
+
+Kind = tuple[str, str]
+"""A group, and a kind as it is written."""
+
+_SURROUNDINGS: Sequence[Kind] = (("", "ResourceQuota"), ("", "LimitRange"))
+_OPTIONAL: Sequence[Kind] = (
+    POD_AUTOSCALER,
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"),
+    ("keda.sh", "ScaledObject"),
+)
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+_D = TypeVar("_D")
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_RESOURCES = msgspec.json.Decoder(_Resources)
+
+
+@dataclass(slots=True)
+class ClusterSnapshot:
+    """What was seen."""
+
+    items: list[Item] = field(default_factory=list)
+    listed: set[Kind] = field(default_factory=set)
+    scalable: dict[Kind, bool] = field(default_factory=dict)
+    unserved: set[Kind] = field(default_factory=set)
+    metrics: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def cluster(self) -> ClusterMaterial:
+        """What the rules are told."""
+        return ClusterMaterial(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
+
+
+async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
+    """What there is in these namespaces; in all of them where none is named.
+
+    Args:
+        config: the cluster.
+        namespaces: to look into.
+        files: objects of files that are judged with the cluster's; the kinds of their targets are listed too.
+        clock: for the client.
+
+    Raises:
+        UsageError: the cluster cannot be reached, or does not show its autoscalers.
+    """
+    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
+    client = Client(transport, clock)
+    try:
+        return await _Looker(client, Discovery(client, clock), namespaces).look(files)
+    except TransportError as error:
+        raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
+    except StatusError as error:
+        raise UsageError(f"the API server {config.server} does not show its autoscalers: {error}") from None
+    finally:
+        await client.close()
+
+
+class _Looker:
+    def __init__(self, client: Client, discovery: Discovery, namespaces: Sequence[str]) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._namespaces = namespaces
+        self._seen = ClusterSnapshot()
+
+    async def look(self, files: Sequence[Item]) -> ClusterSnapshot:
+        await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
+        for kind in _SURROUNDINGS:
+            await self._try(kind)
+        for kind in _OPTIONAL:
+            if await self._versions(kind[0]):
+                await self._try(kind)
+        for kind in _target_kinds([*self._seen.items, *files]):
+            await self._try(kind)
+        for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL):
+            await self._learn_metrics(group)
+        return self._seen
+
+    async def _try(self, kind: Kind) -> None:
+        """List a kind; what keeps that from being done is noted. Raises TransportError."""
+        key = (kind[0], kind[1].lower())
+        if key in self._seen.listed:
+            return
+        try:
+            mapping = (await self._discovery.mappings(*kind))[0]
+            names = await self._resources(mapping.group, mapping.version)
+            self._seen.scalable[key] = f"{mapping.plural}/scale" in names
+            await self._list(mapping.group, mapping.version, mapping.plural, mapping.kind)
+        except TransportError:
+            raise
+        except StatusError as error:
+            if error.reason == NO_KIND_MATCH:
+                self._seen.unserved.add(key)
+            else:
+                self._seen.notes.append(f"{kind[1]} objects are not known: {error}")
+
+    async def _list(self, group: str, version: str, plural: str, kind: str) -> None:
+        prefix = urls.group_version(group, version)
+        scopes = [urls.path("namespaces", each) for each in self._namespaces] or [""]
+        api_version = f"{group}/{version}" if group else version
+        found: list[Item] = []
+        for scope in scopes:
+            path = prefix + scope + urls.path(plural)
+            async for text in all_pages.raw(self._client, path, subject=plural):
+                obj = _decoded(text, _OBJECT, plural)
+                found += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
+        self._seen.items += found
+        self._seen.listed.add((group, kind.lower()))
+
+    async def _resources(self, group: str, version: str) -> frozenset[str]:
+        body = await self._client.get(urls.group_version(group, version), subject=f"discovery of {group}")
+        return frozenset(each.name for each in _decoded(body, _RESOURCES, group).resources)
+
+    async def _versions(self, group: str) -> Sequence[str]:
+        """The versions of a group; none where the server does not say."""
+        try:
+            return await self._discovery.versions(group)
+        except TransportError:
+            raise
+        except StatusError as error:
+            self._seen.notes.append(f"whether {group} is served is not known: {error}")
+            return ()
+
+    async def _learn_metrics(self, group: str) -> None:
+        try:
+            versions = await self._discovery.versions(group)
+            self._seen.metrics[group] = await self._resources(group, versions[0]) if versions else None
+        except TransportError:
+            raise
+        except StatusError as error:
+            self._seen.notes.append(f"the metrics of {group} are not known: {error}")
+
+
+def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise StatusError(f"an answer about {subject} cannot be read: {error}", code=0) from None
+
+
+def _target_kinds(items: Iterable[Item]) -> list[Kind]:
+    """The kinds that autoscalers refer to, each once."""
+    found: dict[Kind, None] = {}
+    for autoscaler in Material(items).autoscalers:
+        found[autoscaler.target_key.group, autoscaler.reference.get("kind", "")] = None
+    return list(found)

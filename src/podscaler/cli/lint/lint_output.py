@@ -1,0 +1,99 @@
+"""Findings as text, and as data for other programs.
+
+Called by `podscaler.cli.lint.lint`. SARIF is `podscaler.cli.lint.lint_sarif`'s.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.text import yaml_output
+from podscaler.lint.model.findings import Finding, Severity
+
+_PLURALS = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.INFO: "infos"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was looked at, and what was found."""
+
+    findings: Sequence[Finding]
+    objects: int
+    autoscalers: int
+
+
+def text(report: Report) -> str:
+    """A paragraph for each finding, and one line that counts them."""
+    paragraphs = [_paragraph(finding) for finding in report.findings]
+    return "\n\n".join([*paragraphs, _summary(report)])
+
+
+def _paragraph(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}: " if finding.file else ""
+    subject = " ".join(part for part in (finding.subject, finding.field) if part)
+    lines = [
+        f"{place}{finding.rule.severity} {finding.rule.id}{f' {subject}' if subject else ''}",
+        f"  {_indented(finding.message)}",
+        f"  fix: {finding.fix}",
+        f"  see: {finding.rule.docs}",
+    ]
+    return "\n".join(lines)
+
+
+def _indented(message: str) -> str:
+    return message.replace("\n", "\n  ")
+
+
+def _summary(report: Report) -> str:
+    looked = f"{_counted(report.objects, 'object')}, {_counted(report.autoscalers, 'autoscaler')}"
+    counts = _counts(report)
+    if not report.findings:
+        return f"no findings in {looked}"
+    shown = [_counted(counts[severity], severity) for severity in Severity if counts[severity]]
+    return f"{', '.join(shown)} in {looked}"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
+def _counts(report: Report) -> Counter[Severity]:
+    return Counter(finding.rule.severity for finding in report.findings)
+
+
+def data(report: Report, form: str) -> str:
+    """The report as one JSON or YAML object."""
+    counts = _counts(report)
+    value = {
+        "findings": [_entry(finding) for finding in report.findings],
+        "summary": {
+            "objects": report.objects,
+            "autoscalers": report.autoscalers,
+            **{_PLURALS[severity]: counts[severity] for severity in Severity},
+        },
+    }
+    if form == "yaml":
+        return yaml_output.write(value, sort_keys=False).decode()
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _entry(finding: Finding) -> dict[str, Any]:
+    """One finding; what is not known is left out."""
+    entry: dict[str, Any] = {
+        "rule": finding.rule.id,
+        "name": finding.rule.name,
+        "severity": str(finding.rule.severity),
+        "apiVersion": finding.api_version,
+        "kind": finding.kind,
+        "namespace": finding.namespace,
+        "object": finding.name,
+        "field": finding.field,
+        "file": finding.file,
+        "line": finding.line,
+        "message": finding.message,
+        "fix": finding.fix,
+        "docs": finding.rule.docs,
+    }
+    return {key: value for key, value in entry.items() if value}

@@ -1,0 +1,74 @@
+"""Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+
+Called by `podscaler.cli.lint.lint`.
+
+Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from podscaler.base.version import __version__
+from podscaler.lint import rulebook
+from podscaler.lint.model.findings import Finding, Rule, Severity
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def log(findings: Sequence[Finding]) -> str:
+    """The log of one run, with all rules and these results."""
+    run = {
+        "tool": {
+            "driver": {
+                "name": "podscaler lint",
+                "version": __version__,
+                "rules": [_descriptor(rule) for rule in rulebook.RULES],
+            }
+        },
+        "results": [_result(finding) for finding in findings],
+        "columnKind": "unicodeCodePoints",
+    }
+    value = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _descriptor(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "help": {"text": f"See {rule.docs}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    return {
+        "ruleId": finding.rule.id,
+        "ruleIndex": rulebook.RULES.index(finding.rule),
+        "level": _LEVELS[finding.rule.severity],
+        "message": {"text": f"{finding.subject or finding.file}: {finding.message}. To do: {finding.fix}."},
+        "locations": [_location(finding)],
+    }
+
+
+def _location(finding: Finding) -> dict[str, Any]:
+    location: dict[str, Any] = {}
+    if finding.file:
+        location["physicalLocation"] = {
+            "artifactLocation": {"uri": _uri(finding.file)},
+            "region": {"startLine": finding.line},
+        }
+    if finding.subject:
+        name = f"{finding.subject} {finding.field}" if finding.field else finding.subject
+        location["logicalLocations"] = [{"fullyQualifiedName": name, "kind": "object"}]
+    return location
+
+
+def _uri(file: str) -> str:
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

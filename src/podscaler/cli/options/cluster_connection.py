@@ -1,0 +1,84 @@
+"""Flags that say which API server to work on, and how hard.
+
+`podscaler controller` puts `connection_options` on its command and opens its client with `open_client`.
+
+Differs: kube-controller-manager sends 20 requests a second at most unless told otherwise; here there is no limit unless
+one is given. The server's priority and fairness is what limits a client then.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import UsageError
+from podscaler.cli.options.settings import FLOAT64, INT32
+from podscaler.kube.client import connect
+from podscaler.kube.client.client import Client
+from podscaler.kube.config import locate
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.rate_limit import TokenBucket
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option(
+        "--kubeconfig",
+        type=click.Path(),
+        metavar="FILE",
+        help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+    ),
+    click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one"),
+    click.option(
+        "--kube-api-qps",
+        type=FLOAT64,
+        default="0",
+        show_default=True,
+        help="requests a second to the API server, on average; 0: no limit",
+    ),
+    click.option(
+        "--kube-api-burst",
+        type=INT32,
+        default="30",
+        show_default=True,
+        help="requests that may go out at once, where --kube-api-qps is given",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """What the flags say; `per_second` 0 means without limit."""
+
+    config: Config
+    per_second: float
+    burst: int
+
+    async def open_client(self, clock: Clock, *, user_agent: str) -> Client:
+        """A client; the caller closes it. Raises UsageError for certificates that cannot be used."""
+        return await connect.open_client(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
+
+    async def open_reader(self, clock: Clock, *, user_agent: str) -> Client:
+        """A client that cannot write, whatever is asked of it; as `open_client` else."""
+        return await connect.open_reader(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
+
+    def _limit(self, clock: Clock) -> TokenBucket | None:
+        return TokenBucket(self.per_second, self.burst, clock) if self.per_second > 0 else None
+
+
+def connection_options(command: F) -> F:
+    """`command` with the flags; give what they set to `parse_connection`."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def parse_connection(
+    *, kubeconfig: str | None, context: str | None, kube_api_qps: float = 0.0, kube_api_burst: int = 30
+) -> ConnectionOptions:
+    """What the flags mean; reads the kubeconfig. Raises UsageError."""
+    if kube_api_qps > 0 and kube_api_burst < 1:
+        raise UsageError(f"--kube-api-burst must be greater than 0, but got {kube_api_burst}")
+    return ConnectionOptions(locate.find_config(kubeconfig, context), kube_api_qps, kube_api_burst)

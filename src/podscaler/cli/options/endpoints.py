@@ -1,0 +1,131 @@
+"""Flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
+
+`podscaler.cli.options.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
+serves with what comes back. `podscaler.cli.up.up` has `address_option` alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from podscaler.base import supervision
+from podscaler.base.clock import Clock
+from podscaler.base.errors import UsageError
+from podscaler.controller.server.serving import Endpoints
+from podscaler.controller.server.serving_certificate import ServingCertificate
+
+log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OFF = "off"
+DELEGATED = "delegated"
+
+address_option = click.option(
+    "--metrics-bind-address",
+    metavar="HOST:PORT",
+    default="",
+    help="serve the controller's /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
+)
+_OPTIONS = (
+    address_option,
+    click.option(
+        "--tls-cert-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="serve them over HTTPS, with this certificate (read again when it is renewed)",
+    ),
+    click.option(
+        "--tls-private-key-file", type=click.Path(path_type=Path), metavar="FILE", help="the certificate's key"
+    ),
+    click.option(
+        "--metrics-authentication",
+        type=click.Choice([OFF, DELEGATED]),
+        default=OFF,
+        show_default=True,
+        help="who may read /metrics: everybody, or whom the API server allows to, by his bearer token (needs HTTPS)",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where endpoints are served, and how.
+
+    Attributes:
+        host, port: where.
+        files: the certificate and its key, or None for plain HTTP.
+        is_delegated: whether the API server says who may read /metrics.
+    """
+
+    host: str
+    port: int
+    files: tuple[Path, Path] | None = None
+    is_delegated: bool = False
+
+
+def endpoint_options(command: F) -> F:
+    """`command` with the flags; give what they set to `parse_serving`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def parse_serving(options: Mapping[str, Any]) -> Serving | None:
+    """What the values of `endpoint_options` (by click's names) mean; None: nothing is served. Raises UsageError."""
+    certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
+    if (certificate is None) != (key is None):
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+    is_delegated = options["metrics_authentication"] == DELEGATED
+    if is_delegated and certificate is None:
+        raise UsageError(
+            "--metrics-authentication=delegated needs --tls-cert-file: tokens are not to be sent over plain HTTP"
+        )
+    text = options["metrics_bind_address"]
+    if not text:
+        if certificate is not None:
+            raise UsageError("--tls-cert-file needs --metrics-bind-address: nothing is served without it")
+        return None
+    host, port = parse_address(text)
+    return Serving(host, port, None if certificate is None else (certificate, key), is_delegated)
+
+
+def parse_address_option(text: str) -> Serving | None:
+    """What the value of `address_option` means, over plain HTTP; None: nothing is served. Raises UsageError."""
+    return Serving(*parse_address(text)) if text else None
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`. Raises UsageError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise UsageError(f'--metrics-bind-address "{text}" is not HOST:PORT')
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all, as in upstream's flags
+
+
+@asynccontextmanager
+async def serve(serving: Serving | None, endpoints: Endpoints, clock: Clock) -> AsyncIterator[None]:
+    """Serve until the end; nothing where `serving` is None. Raises UsageError where that cannot be."""
+    if serving is None:
+        yield
+        return
+    certificate = await asyncio.to_thread(ServingCertificate, *serving.files) if serving.files else None
+    context = None if certificate is None else certificate.context
+    bound = await endpoints.start(serving.host, serving.port, context)
+    log.info("serving /metrics, /healthz and /readyz on %s", bound)
+    following = None
+    if certificate is not None:
+        part = supervision.keep_running("the serving certificate", lambda: certificate.follow(clock), clock)
+        following = asyncio.get_running_loop().create_task(part)
+    try:
+        yield
+    finally:
+        if following is not None:
+            following.cancel()
+        await endpoints.stop()

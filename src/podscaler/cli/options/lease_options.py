@@ -1,0 +1,36 @@
+"""Flags that say where the Leases of `podscaler controller` are.
+
+`podscaler.cli.options.election` and `podscaler.cli.explain.explain` put them on their commands.
+
+Source: `--leader-elect-resource-name` and `-namespace` of kube-controller-manager.
+"""
+
+import click
+
+from podscaler.api.machinery import names
+from podscaler.cli.options.settings import NAMESPACE, Flag
+from podscaler.controller.leaderelection import lease
+
+NAME_FLAG = "leader-elect-resource-name"
+NAMESPACE_FLAG = "leader-elect-resource-namespace"
+
+
+def parse_name(text: str) -> str:
+    """The name of a Lease. Raises ValueError."""
+    if faults := names.dns_subdomain_faults(text):
+        raise ValueError(faults[0])
+    return text
+
+
+OPTIONS = (
+    click.option(
+        f"--{NAME_FLAG}",
+        type=Flag("name", parse_name),
+        default=lease.NAME,
+        show_default=True,
+        help="the Lease, and the beginning of the names of those of shards",
+    ),
+    click.option(
+        f"--{NAMESPACE_FLAG}", type=NAMESPACE, default=lease.NAMESPACE, show_default=True, help="of the Leases"
+    ),
+)

@@ -1,0 +1,103 @@
+"""`--record` and what goes with it: the options, and the recording for as long as a controller works.
+
+`podscaler controller` and `podscaler up` put `record_options` on their commands, give the values to `record_file`, and
+work inside `open_recording`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from podscaler.api.machinery import quantity
+from podscaler.api.typed import recording
+from podscaler.base.clock import Clock
+from podscaler.base.errors import UsageError
+from podscaler.cli.options.settings import Flag
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.file_recording import FileRecording
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.controller.recording.recording import NoRecording, Recording
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MIN_SIZE_BYTES = 4096
+
+
+def parse_size(text: str) -> int:
+    """The bytes of `64Mi`. Raises ValueError."""
+    size_bytes = quantity.parse(text).value()
+    if size_bytes < MIN_SIZE_BYTES:
+        raise ValueError(f"must be at least {MIN_SIZE_BYTES // 1024}Ki")
+    return size_bytes
+
+
+SIZE = Flag("size", parse_size)
+
+
+def record_options(command: F) -> F:
+    """`command` with the options."""
+    options = (
+        click.option(
+            "--record",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="keep what every sync sees, for replay and explain (gzip; only you may read it)",
+        ),
+        click.option(
+            "--record-max-size",
+            type=SIZE,
+            default="64Mi",
+            show_default=True,
+            help="compressed; a full FILE is numbered, and a fresh one is begun",
+        ),
+        click.option(
+            "--record-max-files",
+            type=click.IntRange(1, 1000),
+            default=8,
+            show_default=True,
+            help="how many files are kept",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
+    """The file that the values of `record_options` mean, not begun; None where nothing is recorded."""
+    path: Path | None = options["record"]
+    if path is None:
+        return None
+    version = f"{settings.decision.emulation.version}.0"
+    return RecordFile(
+        path.expanduser().absolute(),
+        recording.header_line(version, settings.flags),
+        max_bytes=options["record_max_size"],
+        files=options["record_max_files"],
+    )
+
+
+@asynccontextmanager
+async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
+    """The recording, which is complete when this ends. Raises UsageError where the file cannot be begun."""
+    if file is None:
+        yield NoRecording()
+        return
+    await asyncio.to_thread(_begin, file)
+    made = FileRecording(file, clock)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def _begin(file: RecordFile) -> None:
+    file.check()
+    try:
+        file.begin()
+    except OSError as error:
+        raise UsageError(f"--record: cannot write {file.path}: {error.strerror}") from error

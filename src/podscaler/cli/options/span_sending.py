@@ -1,0 +1,89 @@
+"""Sends spans to an OpenTelemetry collector, says when that stops and starts to work, and ends in time.
+
+Made by `podscaler.cli.options.tracing`, and not imported without traces. Rules:
+
+1. A collector that is down or hangs costs spans, a bounded memory for those that wait, and one line of log.
+2. `close` returns within CLOSE_TIMEOUT_S, whatever the collector does: what is not sent by then is lost.
+
+Differs: OpenTelemetry's own exporter logs each attempt, and its shutdown waits for all that is queued (half a minute
+and more where nobody answers); a pod has to be gone by then.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from podscaler.base.version import __version__
+
+log = logging.getLogger(__name__)
+
+POST_TIMEOUT_S = 5.0
+CLOSE_TIMEOUT_S = 3.0
+_TALKATIVE = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
+
+
+class SpanSending:
+    """See the module's rules.
+
+    Args:
+        url: where spans are posted.
+    """
+
+    def __init__(self, url: str) -> None:
+        for name in _TALKATIVE:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._exporter = TellingExporter(OTLPSpanExporter(endpoint=url, timeout=POST_TIMEOUT_S), url)
+        resource = Resource.create({"service.name": "podscaler", "service.version": __version__})
+        self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self.provider.add_span_processor(BatchSpanProcessor(self._exporter))
+
+    async def close(self) -> None:
+        """Send what waits, as far as there is time."""
+        sent = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def shut_down() -> None:
+            self.provider.shutdown()
+            with suppress(RuntimeError):  # nobody waits any more: the loop is closed
+                loop.call_soon_threadsafe(sent.set)
+
+        threading.Thread(target=shut_down, name="the end of traces", daemon=True).start()
+        try:
+            await asyncio.wait_for(sent.wait(), CLOSE_TIMEOUT_S)
+        except TimeoutError:
+            log.warning("the last traces could not be sent within %g s", CLOSE_TIMEOUT_S)
+
+
+class TellingExporter(SpanExporter):
+    """Sends by `exporter`, and logs when that begins to fail or to work."""
+
+    def __init__(self, exporter: SpanExporter, url: str) -> None:
+        self._exporter = exporter
+        self._url = url
+        self._works = True
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """As the exporter."""
+        result = self._exporter.export(spans)
+        works = result is SpanExportResult.SUCCESS
+        if works and not self._works:
+            log.info("traces are sent to %s again", self._url)
+        if self._works and not works:
+            log.warning("traces cannot be sent to %s and are dropped until they can", self._url)
+        self._works = works
+        return result
+
+    def shutdown(self) -> None:
+        """As the exporter."""
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """As the exporter."""
+        return self._exporter.force_flush(timeout_millis)

@@ -1,0 +1,127 @@
+"""`--otlp-endpoint`: traces of syncs, sent to an OpenTelemetry collector.
+
+`podscaler controller` puts `tracing_option` on itself. Without the flag nothing of OpenTelemetry is imported, and a
+sync is what it is without traces; the packages come with the extra `tracing`. Spans are sent by a thread of the
+exporter's, and dropped where it cannot keep up: traces never hold up syncs. Further settings (headers, sampling,
+attributes) are OpenTelemetry's own environment variables, `OTEL_...`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from podscaler.base.errors import UsageError
+from podscaler.base.version import __version__
+from podscaler.controller.controller import Controller
+from podscaler.controller.telemetry import syncing
+from podscaler.kube.client.client import Client
+
+if TYPE_CHECKING:  # see the module: only who wants traces needs the packages
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from podscaler.cli.options.span_sending import SpanSending
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLAG = "--otlp-endpoint"
+PATH = "/v1/traces"
+
+
+def tracing_option(command: F) -> F:
+    """`command` with the flag `otlp_endpoint`."""
+    option = click.option(
+        FLAG,
+        metavar="URL",
+        default="",
+        help="send traces of syncs there (OpenTelemetry over HTTP, as http://localhost:4318); default: nowhere",
+    )
+    return option(command)
+
+
+class Traces:
+    """Makes the spans of a controller.
+
+    Args:
+        provider: where spans go.
+    """
+
+    def __init__(self, provider: "TracerProvider") -> None:
+        self.tracer = provider.get_tracer("podscaler", __version__)
+
+    def look_on(self, client: Client, controller: Controller) -> None:
+        """Trace the syncs of a controller that has not begun, and what they ask its client for."""
+        from podscaler.controller.telemetry.traced_syncs import TracedSyncs
+        from podscaler.kube.transport.traced_transport import TracedTransport
+
+        client.look_on(lambda transport: TracedTransport(transport, self.tracer))
+        controller.look_on(lambda reconciler: TracedSyncs(reconciler, self.tracer))
+
+
+@asynccontextmanager
+async def open_traces(endpoint: str) -> AsyncIterator[Traces | None]:
+    """Traces that are sent until the end, which waits a little for the last ones; None without an endpoint.
+
+    Raises:
+        UsageError: it is not a URL, or the packages are not installed.
+    """
+    if not endpoint:
+        yield None
+        return
+    sending = await asyncio.to_thread(_sending, traces_url(endpoint))
+    try:
+        yield Traces(sending.provider)
+    finally:
+        await sending.close()
+
+
+def traces_url(endpoint: str) -> str:
+    """Where spans are posted: the endpoint with OTLP's path, unless it has it already. Raises UsageError."""
+    try:
+        parts = urlsplit(endpoint)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise UsageError(f'{FLAG} "{endpoint}" is not a URL like http://localhost:4318')
+    base = endpoint.rstrip("/")
+    return base if base.endswith(PATH) else base + PATH
+
+
+def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
+    """What gives a log record the fields of the running sync; with an endpoint, those of its trace too.
+
+    Raises:
+        UsageError: the packages are not installed.
+    """
+    if not endpoint:
+        return syncing.log_fields
+    try:
+        from opentelemetry import trace
+    except ImportError as error:
+        raise _not_installed(error) from error
+
+    def fields() -> dict[str, str]:
+        context = trace.get_current_span().get_span_context()
+        if not context.is_valid:
+            return syncing.log_fields()
+        found = {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
+        return syncing.log_fields() | found
+
+    return fields
+
+
+def _not_installed(error: ImportError) -> UsageError:
+    return UsageError(f"{FLAG} needs OpenTelemetry, of which {error.name} is missing: pip install 'podscaler[tracing]'")
+
+
+def _sending(url: str) -> "SpanSending":
+    """In a thread: the packages are large."""
+    try:
+        from podscaler.cli.options.span_sending import SpanSending
+    except ImportError as error:
+        raise _not_installed(error) from error
+    return SpanSending(url)

@@ -1,0 +1,326 @@
+"""The control plane of one machine, put together: API server, workload controllers, node, metrics and autoscaler.
+
+`podscaler up` runs it. Everything that the parts need of each other is given to them here and nowhere else. Parts run
+until the control plane is stopped; one that fails starts again by itself and leaves the others alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.autoscaling import hpa_removed
+from podscaler.api.kinds.core import metrics
+from podscaler.api.resource.resources import Resource
+from podscaler.base import supervision
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.cli.options import endpoints, recording
+from podscaler.cli.options.endpoints import Serving
+from podscaler.cli.up.machine import Machine
+from podscaler.cli.up.own_autoscaler import OwnAutoscaler
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.controller.recording.recording import Recording
+from podscaler.controller.server.serving import Endpoints
+from podscaler.controlplane import controller_manager
+from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
+from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
+from podscaler.controlplane.auth import audit_log, token_file, tokens
+from podscaler.controlplane.auth.account_tokens import AccountTokens
+from podscaler.controlplane.auth.audit_log import AuditLog
+from podscaler.controlplane.controller_manager import ClusterFacts, Controllers
+from podscaler.controlplane.controllers.cluster import bootstrap
+from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
+from podscaler.controlplane.credentials import certificates, front_proxy, kubeconfig, secret_files, signing_key
+from podscaler.controlplane.credentials.certificates import Certificates, ClientPair
+from podscaler.controlplane.credentials.front_proxy import FrontProxy
+from podscaler.controlplane.credentials.signing_key import SigningKey
+from podscaler.controlplane.kubelet.node_agent import NodeAgent
+from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.network import addresses, kubernetes_service
+from podscaler.controlplane.network.cluster_ips import ClusterIPs
+from podscaler.controlplane.network.cluster_names import ClusterNames
+from podscaler.controlplane.registry.known_kinds import KnownKinds
+from podscaler.controlplane.registry.local import CONTROLLERS, LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.users import ADMIN, User, account_groups, account_name
+from podscaler.controlplane.storage.store import open_store
+from podscaler.kube.config import locate
+
+HOST = "127.0.0.1"
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_ACCOUNT = "horizontal-pod-autoscaler"
+"""For whom the autoscaler works: it may do what it needs and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpSettings:
+    """What the user of `up` decides.
+
+    Attributes:
+        data_dir: where everything is kept.
+        port: of the API server; 0: the one of the last run, or any free one.
+        kubeconfig: where the kubeconfig is written.
+        metric_resolution_s: seconds between readings of CPU and memory.
+        autoscaler: the controller's settings; None runs without it.
+        record: where the autoscaler's syncs are recorded, if anywhere.
+        autoscaler_serving: where its /metrics, /healthz and /readyz are served, if anywhere.
+        serve_removed_apis: whether versions that upstream no longer serves are served.
+        api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
+        workload_controllers: whether ours run; another controller manager does their work otherwise.
+        metrics_api: whether metrics.k8s.io is served.
+        token_file: further users and their tokens, if any.
+        anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
+        audit_log: where requests are accounted for, if anywhere; `-` for standard output.
+        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
+    """
+
+    data_dir: Path
+    port: int
+    kubeconfig: Path
+    metric_resolution_s: float
+    autoscaler: ControllerSettings | None
+    record: RecordFile | None = None
+    autoscaler_serving: Serving | None = None
+    serve_removed_apis: bool = False
+    api_only: bool = False
+    workload_controllers: bool = True
+    metrics_api: bool = True
+    token_file: Path | None = None
+    anonymous_health: bool = False
+    audit_log: Path | None = None
+    is_new_cluster: bool = False
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The kinds that are served."""
+        found = hpa_removed.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
+        if not self.metrics_api:
+            return metrics.left_out_of(found)
+        return metrics.stored_among(found) if self.api_only else found
+
+    @property
+    def controllers(self) -> frozenset[str]:
+        """The controllers of ours that run."""
+        if self.api_only:
+            return controller_manager.API_SERVER
+        return (
+            controller_manager.ALL
+            if self.workload_controllers
+            else controller_manager.ALL - controller_manager.WORKLOADS
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """Certificates and the admin's token, as read from or written to the data directory, and further users by token."""
+
+    certificates: Certificates
+    token: str
+    last_port: int
+    users: dict[str, User]
+    key: SigningKey
+    autoscaler: ClientPair
+    front_proxy: FrontProxy
+
+
+class ControlPlane:
+    """See the module.
+
+    Args:
+        settings: what the user decided.
+        clock: everybody's.
+    """
+
+    def __init__(self, settings: UpSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._resources = settings.resources
+        self._clock = clock
+        self._exit = AsyncExitStack()
+        self._parts: list[asyncio.Task[None]] = []
+        self.url = ""
+
+    async def start(self) -> None:
+        """Start everything; the API server answers when this returns.
+
+        Raises:
+            UsageError: the data directory, the port or the kubeconfig cannot be used; nothing is left running then.
+        """
+        try:
+            await self._start()
+        except BaseException as error:
+            await self._exit.aclose()
+            if isinstance(error, OSError | StatusError):  # a full disk, for one
+                said = error.message if isinstance(error, StatusError) else error.strerror or error
+                raise UsageError(f"the data directory {self._settings.data_dir} cannot be used: {said}") from error
+            raise
+
+    async def stop(self) -> None:
+        """End every process that was started, write what is on its way, and close the store."""
+        await self._exit.aclose()
+
+    async def _start(self) -> None:
+        data_dir = self._settings.data_dir
+        store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
+        self._exit.push_async_callback(store.close)
+        block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
+        self._exit.callback(block.close)
+        kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
+        objects = Objects(store, [resource for resource in self._resources if resource.stored])
+        registry = LocalRegistry(objects, "kube-apiserver")
+        kinds = KnownKinds(objects)
+        await make_system_namespaces(registry)
+        await bootstrap.ensure_policy(registry)
+        await pod_classes.make_system_classes(registry)
+        cluster_ips = ClusterIPs(registry, self._clock, block)
+        cluster_ips.prime()
+        objects.give("services", cluster_ips.give)
+        objects.listen(cluster_ips.notice)
+        address = await kubernetes_service.make_service(registry)
+        access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
+
+        accounts = AccountTokens(access.key, objects.find, self._clock)
+        limit_ranges.admit_pods(objects)
+        pod_classes.admit_pods(objects)
+        if not self._settings.api_only:
+            account_admission.admit_pods(objects, Random())
+        kubelet = registry.acting_as("kubelet")
+        machine = None if self._settings.api_only else self._make_machine(kubelet, block, accounts, kinds)
+        found = machine.neighbours if machine is not None else NOBODY
+        audit = await self._open_audit()
+        aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
+        self._exit.push_async_callback(aggregation.close)
+        neighbours = replace(found, audit_log=audit, aggregation=aggregation)
+        server = self._make_server(objects, access, accounts, neighbours)
+        server.custom_kinds.listen(kinds.notice)
+        port = await self._listen(server, access.last_port)
+        self._exit.push_async_callback(server.stop)
+        self.url = f"https://{HOST}:{port}"
+        await asyncio.to_thread(_write_access, self._settings, access, self.url)
+
+        authority = access.certificates.authority_pem.decode()
+        facts = ClusterFacts(
+            kinds,
+            cluster_ips,
+            authority,
+            (HOST, port),
+            group_versions=server.group_versions,
+            issue_for_secret=accounts.issue_for_secret,
+            front_authority=access.front_proxy.authority_pem.decode(),
+        )
+        controllers = Controllers(
+            registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers
+        )
+        if machine is not None:
+            self._exit.push_async_callback(machine.stop)
+        self._exit.push_async_callback(self._end_parts)
+        for name, part in (machine.parts if machine is not None else {}).items():
+            self._begin(name, part)
+        self._begin("controllers", controllers.run)
+        self._begin("aggregation", aggregation.run)
+        if self._settings.autoscaler is not None:
+            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
+
+    async def _open_audit(self) -> AuditLog | None:
+        """The audit log, if one is wanted; it takes what requests say until the server has stopped."""
+        if self._settings.audit_log is None:
+            return None
+        log = await asyncio.to_thread(audit_log.open_log, self._settings.audit_log)
+        writer = asyncio.create_task(supervision.keep_running("audit log", log.run, self._clock), name="audit log")
+
+        async def close() -> None:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+            await log.close()
+
+        self._exit.push_async_callback(close)
+        return log
+
+    async def _listen(self, server: ApiServer, last_port: int) -> int:
+        if self._settings.port:
+            return await server.start(HOST, self._settings.port)
+        try:
+            return await server.start(HOST, last_port)
+        except UsageError:  # somebody else has the port of the last run by now: any other will do
+            return await server.start(HOST, 0)
+
+    def _make_machine(
+        self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
+    ) -> Machine:
+        names = ClusterNames(registry, block)
+        settings = RuntimeSettings(self._settings.data_dir / "node", nameserver=names.address)
+        node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
+        resolution_s = self._settings.metric_resolution_s
+        return Machine(node, registry, kinds, self._clock, names=names, metric_resolution_s=resolution_s)
+
+    def _make_server(
+        self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: ServerParts
+    ) -> ApiServer:
+        return ApiServer(
+            objects,
+            self._resources,
+            authenticator=tokens.Authenticator({**access.users, access.token: ADMIN}, accounts),
+            tls=access.certificates.server_context(),
+            clock=self._clock,
+            neighbours=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
+        )
+
+    async def _autoscaler(self, settings: ControllerSettings, kept: Recording) -> Callable[[], Awaitable[None]]:
+        own = OwnAutoscaler(settings, self._clock, kept)
+        shown = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
+        await self._exit.enter_async_context(shown)
+
+        async def run() -> None:
+            config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
+            await own.run(config)
+
+        return run
+
+    def _begin(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
+        self._parts.append(asyncio.create_task(supervision.keep_running(name, part, self._clock), name=name))
+
+    async def _end_parts(self) -> None:
+        for part in self._parts:
+            part.cancel()
+        await asyncio.gather(*self._parts, return_exceptions=True)
+
+
+def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
+    data_dir = settings.data_dir
+    made = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
+    users = token_file.read(settings.token_file) if settings.token_file is not None else {}
+    key = signing_key.ensure(data_dir / "service-account.key")
+    groups = account_groups(AUTOSCALER_NAMESPACE)
+    name = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
+    path = data_dir / "certificates" / "autoscaler.pem"
+    autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
+    port = _read_port(data_dir / "port")
+    proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
+    return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler, proxy)
+
+
+def _read_port(path: Path) -> int:
+    try:
+        port = int(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
+    return port if 0 < port < 65536 else 0
+
+
+def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
+    secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
+    authority = access.certificates.authority_pem
+    document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
+    kubeconfig.write(settings.kubeconfig, document)
+    if settings.autoscaler is not None:
+        own = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)
+        kubeconfig.write(_autoscaler_config(settings.data_dir), own)
+
+
+def _autoscaler_config(data_dir: Path) -> Path:
+    return data_dir / "autoscaler.kubeconfig"

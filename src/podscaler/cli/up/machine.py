@@ -1,0 +1,75 @@
+"""The machine as a node: pods as processes, what they use, and the metrics that clients ask for.
+
+Made by `control_plane` for every `up` but one with the API server alone.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from podscaler.api.resource.resources import Resource
+from podscaler.base.clock import Clock
+from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.kubelet.node_agent import NodeAgent
+from podscaler.controlplane.metrics.custom.apis import MetricValues
+from podscaler.controlplane.metrics.resource.sampler import Sampler
+from podscaler.controlplane.network.cluster_names import ClusterNames
+from podscaler.controlplane.registry.local import LocalRegistry
+
+
+class Machine:
+    """See the module.
+
+    Args:
+        node: runs the pods.
+        registry: the objects.
+        resources: the kinds that are served.
+        clock: everybody's.
+        names: answers for Services and pods.
+        metric_resolution_s: seconds between readings of CPU and memory.
+    """
+
+    def __init__(
+        self,
+        node: NodeAgent,
+        registry: LocalRegistry,
+        resources: Iterable[Resource],
+        clock: Clock,
+        *,
+        names: ClusterNames,
+        metric_resolution_s: float,
+    ) -> None:
+        self._node = node
+        self._names = names
+        self._sampler = Sampler(
+            registry,
+            self._node.running_containers,
+            clock=clock,
+            node_name=lambda: self._node.node_name,
+            resolution_s=metric_resolution_s,
+        )
+        self._metrics = MetricValues(registry, resources, self._sampler.running_pods, clock)
+
+    @property
+    def neighbours(self) -> ServerParts:
+        """What the API server shows of it."""
+        sampler = self._sampler
+        return ServerParts(
+            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+            logs=self._node.logs,
+            connections=self._node.connections,
+            metrics=self._metrics,
+        )
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """What runs until it is cancelled, by name."""
+        return {
+            "names": self._names.run,
+            "node": self._node.run,
+            "metrics": self._sampler.run,
+            "metric values": self._metrics.run,
+        }
+
+    async def stop(self) -> None:
+        """End every process that was started; after the parts have ended."""
+        await self._node.stop()
+        self._names.close()

@@ -1,0 +1,153 @@
+"""`podscaler up`: the whole system on this machine, until it is told to end."""
+
+import asyncio
+import logging
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from podscaler.base.clock import NANOSECONDS, SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.cli.commands import data_dir as data_dirs
+from podscaler.cli.garbage import OldGarbage
+from podscaler.cli.options import ending_signals, endpoints, log_output, recording
+from podscaler.cli.options import settings as controller_settings
+from podscaler.cli.up.control_plane import ControlPlane, UpSettings
+from podscaler.controller.telemetry import syncing
+
+METRIC_RESOLUTION = "metric-resolution"
+
+
+@click.command(epilog="Example: podscaler up --horizontal-pod-autoscaler-sync-period=2s --metric-resolution=2s")
+@click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="where everything is kept")
+@click.option(
+    "--new-cluster", is_flag=True, help="begin with an empty cluster where the data dir has lost the database of one"
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="of the API server; 0: that of the last run, or any free one",
+)
+@click.option(
+    "--kubeconfig-out", type=click.Path(path_type=Path), default=None, help="the kubeconfig [default: in the data dir]"
+)
+@click.option(
+    f"--{METRIC_RESOLUTION}",
+    type=controller_settings.DURATION,
+    default="15s",
+    show_default=True,
+    help="how often CPU and memory are read",
+)
+@click.option("--api-only", is_flag=True, help="run the API server alone, in which metrics are objects like others")
+@click.option("--without-autoscaler", is_flag=True, help="leave autoscaling to another controller")
+@click.option(
+    "--without-workload-controllers",
+    is_flag=True,
+    help="leave workloads, garbage collection and namespaces' ends to another controller manager",
+)
+@click.option("--without-metrics-api", is_flag=True, help="do not serve metrics.k8s.io")
+@click.option(
+    "--token-auth-file",
+    type=click.Path(path_type=Path),
+    default=None,
+    help='further users, one a line: token,name,uid,"group,group"',
+)
+@click.option(
+    "--audit-log", type=click.Path(path_type=Path), default=None, help="write who did what to this file; -: to stdout"
+)
+@click.option("--anonymous-health", is_flag=True, help="let everyone ask for /healthz, /livez and /readyz")
+@click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
+@click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
+@log_output.log_options
+@recording.record_options
+@endpoints.address_option
+@controller_settings.controller_options
+def command(
+    *,
+    data_dir: Path | None,
+    port: int,
+    kubeconfig_out: Path | None,
+    without_autoscaler: bool,
+    verbose: int,
+    **options: Any,
+) -> None:
+    """Run a whole control plane on this machine, with real processes as pods.
+
+    Prints where it is once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
+    goes on with the same objects.
+    """
+    log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=syncing.log_fields)
+    autoscaler = controller_settings.parse_settings(options)
+    resolution_ns = options["metric_resolution"]
+    if resolution_ns < NANOSECONDS // 10:
+        raise UsageError(f"--{METRIC_RESOLUTION} must be at least 100ms")
+    without_autoscaler = without_autoscaler or options["api_only"]
+    for flag in ("record", "metrics_bind_address") if without_autoscaler else ():
+        if options[flag]:
+            raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
+    folder = data_dirs.absolute(data_dir)
+    wanted = UpSettings(
+        data_dir=folder,
+        port=port,
+        kubeconfig=_kubeconfig_file(kubeconfig_out) if kubeconfig_out else folder / "kubeconfig",
+        metric_resolution_s=resolution_ns / NANOSECONDS,
+        autoscaler=None if without_autoscaler else autoscaler,
+        record=recording.record_file(options, autoscaler),
+        autoscaler_serving=endpoints.parse_address_option(options["metrics_bind_address"]),
+        serve_removed_apis=_serves_removed_apis(options),
+        api_only=options["api_only"],
+        workload_controllers=not options["without_workload_controllers"],
+        metrics_api=not options["without_metrics_api"],
+        anonymous_health=options["anonymous_health"],
+        audit_log=options["audit_log"],
+        token_file=options["token_auth_file"],
+        is_new_cluster=options["new_cluster"],
+    )
+    run = _loop_runner()
+    run(_up(wanted))
+
+
+def _kubeconfig_file(path: Path) -> Path:
+    """Where the kubeconfig goes. Raises UsageError where the folder does not exist: it is not ours to make."""
+    file = path.expanduser().absolute()
+    if not file.parent.is_dir():
+        raise UsageError(f"--kubeconfig-out: the folder {file.parent} does not exist")
+    return file
+
+
+def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
+    """Whether old versions are served. Raises UsageError where the user wants them and wants none."""
+    wanted: bool = options["serve_removed_apis"]
+    if wanted and options["strict_upstream"]:
+        raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
+    return wanted
+
+
+def _loop_runner() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+async def _up(wanted: UpSettings) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in ending_signals.wanted():
+        loop.add_signal_handler(number, ended.set)
+    clock = SystemClock()
+    plane = ControlPlane(wanted, clock)
+    await plane.start()
+    collecting = asyncio.create_task(OldGarbage(clock).run(), name="garbage")
+    try:
+        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(wanted.kubeconfig))}")
+        await ended.wait()
+    finally:
+        collecting.cancel()
+        await plane.stop()

@@ -1,0 +1,334 @@
+"""The archive in ConfigMaps: a restart, or another leader, goes on where this process was.
+
+`find` and `keep` work on what is in memory, but for the first look at each ConfigMap; `run` writes beside the work, and
+`store` at once.
+
+1. Nothing is written over what has not been read.
+2. A rescale is written before it is carried out: those of a ConfigMap that come while a request is on its way, or less
+   than STORE_PAUSE_S after the last, are one request. The first record of an autoscaler, a rescale that could not be
+   stored, and a recommendation that holds replicas for a minute longer than the record tells, are written within about
+   10 s, any other change within a minute, and nothing is written while nothing changes but the instants of
+   recommendations that every sync renews. Changes of all autoscalers of a ConfigMap are one request.
+3. What cannot be read or written is said once in the log, and tried again; meanwhile the memory serves, as upstream's,
+   and no rescale waits for it.
+4. Records that make no sense are ignored with a warning, and those of another object of the same name are not used.
+5. Records of autoscalers that nobody asks for go when no window can reach them any more; they are read again before,
+   as another process may keep them.
+6. One write of a ConfigMap at a time, each for the version that was read or written last. Where another process has
+   changed the ConfigMap, it is read again, and only what is of this process's autoscalers is written. So a write that
+   arrives late, after a hand-over, changes nothing.
+7. What another process may have written since is read again: `expect_changes` begins a new generation, and an answer
+   counts only if its request began in the latest one.
+8. What is handed over is written as it is at that instant, under a writer's name that says that this is all
+   (`HANDED_OVER`): another process decides as this one would have.
+
+Differs: upstream forgets its history with the process. `--history=memory` does so too.
+
+Source: docs/decisions/history.md; docs/spec/controller.md 1 (State).
+"""
+
+import asyncio
+import contextvars
+import functools
+import logging
+from collections.abc import Collection, Iterable, Sequence
+
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.concurrency import Away, stay
+from podscaler.base.errors import StatusError
+from podscaler.controller.history import history_maps, history_record, stored_map
+from podscaler.controller.history.history_maps import HistoryMaps
+from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord, RestoredHistory
+from podscaler.controller.history.store import Latest
+from podscaler.controller.history.stored_map import Batch, StoredMap
+from podscaler.controller.leaderelection import timeouts
+from podscaler.controller.leaderelection.fence import Deposed
+from podscaler.kube.informers.cache import Key
+from podscaler.kube.transport.sharing import SingleFlight
+
+log = logging.getLogger(__name__)
+
+TICK_S = 10.0
+RETRY_READ_S = 30.0
+STORE_PAUSE_S = 0.5
+"""Between two batches of rescales of a ConfigMap: a write costs the API server as much as the ConfigMap is large."""
+STORE_TIMEOUT_S = 2.0
+"""A rescale waits no longer until it is stored."""
+RECORDS_AT_ONCE = 100
+HANDED_OVER = "-handed-over"
+"""What the name of a writer ends in where nothing follows what it has written."""
+WINDOW_MAX_NS = 3600 * NANOSECONDS
+"""The longest stabilization window and policy period that the API admits."""
+
+
+class ConfigMapArchive:
+    """See the module's rules.
+
+    Args:
+        maps: the ConfigMaps.
+        clock: all of the archive's time.
+        writer: a name for this process, another for each.
+        flag_window_ns: the longest window that a flag asks for.
+        away: what to be in while waiting until a rescale is stored.
+    """
+
+    def __init__(self, maps: HistoryMaps, clock: Clock, *, writer: str, flag_window_ns: int, away: Away = stay) -> None:
+        self._maps = maps
+        self._clock = clock
+        self._writer = writer
+        self._away = away
+        self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
+        self._loaded: dict[str, StoredMap] = {}
+        self._beats: dict[str, Beat] = {}
+        self._obsolete_writers: set[str] = set()
+        self._generation = 0
+        self._read_in: dict[str, int] = {}
+        self._flights: SingleFlight[tuple[str, int], None] = SingleFlight()
+        self._read_failures: dict[str, tuple[float, StatusError]] = {}
+        self._beaten_at_s: float | None = None
+        self._failing: dict[str, str] = {}
+
+    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
+        """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
+        record = (await self._map(history_maps.map_of(key))).claim(key, uid)
+        if record is None:
+            return None
+        return history_record.found(record, self._beats.get(record.writer), self._clock.now_ns())
+
+    def keep(self, key: Key, latest: Latest) -> None:
+        """Have it written in time; only after `find` told what there was."""
+        found = self._loaded.get(history_maps.map_of(key))
+        if found is not None:
+            found.keep(key, latest)
+
+    async def store(self, key: Key, latest: Latest) -> None:
+        """Return once it is written, or cannot be for now; only after `find` told what there was."""
+        found = self._loaded.get(history_maps.map_of(key))
+        if found is None:
+            return
+        is_failing = found.name in self._failing
+        found.keep(key, latest)
+        if is_failing:
+            found.is_urgent = True
+            return
+        batch = found.batch = found.batch or self._begin_batch(found)
+        batch.keys.add(key)
+        async with self._away():
+            await timeouts.first_of(batch.task, self._clock.sleep(STORE_TIMEOUT_S))
+        found.is_urgent = found.is_urgent or not batch.task.done()
+
+    def forget(self, key: Key) -> None:
+        """The autoscaler is gone."""
+        found = self._loaded.get(history_maps.map_of(key))
+        if found is not None:
+            found.forget(key)
+
+    def expect_changes(self) -> None:
+        """Another process may have written since: what is asked for from now on is read again."""
+        self._generation += 1
+        self._read_failures.clear()
+
+    async def hand_over(self, keys: Sequence[Key]) -> None:
+        """Write everything about these as it is now: another process goes on from there."""
+        by_map: dict[str, set[Key]] = {}
+        for key in keys:
+            by_map.setdefault(history_maps.map_of(key), set()).add(key)
+        maps = [(self._loaded[name], mine) for name, mine in by_map.items() if name in self._loaded]
+        writer = f"{self._writer}{HANDED_OVER}"
+        if maps and all(await asyncio.gather(*(self._save(each, mine, writer) for each, mine in maps))):
+            await self._beat(writer, ended=True)
+
+    def drop(self, key: Key) -> None:
+        """The autoscaler is another process's: write nothing about it any more."""
+        found = self._loaded.get(history_maps.map_of(key))
+        if found is not None:
+            found.drop(key)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._clock.sleep(TICK_S)
+            await self._tick()
+
+    async def close(self) -> None:
+        """Write everything as it is now, the instants that syncs renewed too, and say that this is all."""
+        maps = list(self._loaded.values())
+        await timeouts.end(*(found.batch.task for found in maps if found.batch is not None))
+        saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
+        if all(saved) and any(found.kept for found in maps):
+            await self._beat(self._writer, ended=True)
+
+    async def _tick(self) -> None:
+        now_s = self._clock.monotonic_s()
+        due = [each for each in self._loaded.values() if each.is_urgent or now_s - each.written_at_s >= LAZY_S]
+        await asyncio.gather(*(self._save(each) for each in due))
+        if self._beaten_at_s is None or now_s - self._beaten_at_s >= HEARTBEAT_S:
+            await self._drop_unclaimed()
+            if any(found.kept for found in self._loaded.values()):
+                await self._beat(self._writer)
+
+    async def _map(self, name: str) -> StoredMap:
+        """The ConfigMap, read when it is first asked for. Raises StatusError, for a while without asking again."""
+        while not self._is_current(name):
+            failed_at_s, error = self._read_failures.get(name, (0.0, None))
+            if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
+                raise error
+            generation = self._generation
+            try:
+                await self._flights.run((name, generation), functools.partial(self._load, name))
+            except StatusError as failure:
+                if generation == self._generation:
+                    self._read_failures[name] = self._clock.monotonic_s(), failure
+                self._say(name, failure)
+                raise
+        return self._loaded[name]
+
+    def _is_current(self, name: str) -> bool:
+        """Whether the ConfigMap was read since another process may last have written."""
+        return self._read_in.get(name) == self._generation
+
+    async def _load(self, name: str) -> None:
+        """Read a ConfigMap; the answer is dropped where another process may have written since the request began."""
+        generation = self._generation
+        contents, beats = await self._maps.read(name), await self._maps.beats()
+        if generation != self._generation:
+            return
+        now_ns = self._clock.now_ns()
+        self._obsolete_writers |= {each for each, beat in beats.items() if beat.at < now_ns - 2 * self._reach_ns}
+        self._beats |= beats
+        found = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
+        found.take_in(contents, now_ns)
+        self._loaded[name] = found
+        self._read_in[name] = generation
+        self._read_failures.pop(name, None)
+        self._say(name, None)
+
+    def _begin_batch(self, found: StoredMap) -> Batch:
+        """A batch that others may join until it is written; by no tenure in particular, as it is not of one sync."""
+        storing = self._store_batch(found)
+        return Batch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
+
+    async def _store_batch(self, found: StoredMap) -> None:
+        if found.batched_at_s is not None:
+            wait_s = found.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
+            if wait_s > 0:
+                await self._clock.sleep(wait_s)
+        async with found.lock:
+            batch, found.batch = found.batch, None
+            found.batched_at_s = self._clock.monotonic_s()
+            if batch is not None and not await self._write(found, batch.keys):
+                found.is_urgent = True
+
+    async def _save(self, found: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
+        """Write what changed in a ConfigMap, some of it `exactly` and by `writer`; whether it says everything now."""
+        async with found.lock:
+            was_urgent, found.is_urgent = found.is_urgent, False
+            is_saved = False
+            try:
+                is_saved = await self._write(found, found.touched.union(exactly), exactly, writer)
+            finally:
+                found.is_urgent = found.is_urgent or (was_urgent and not is_saved)
+            return is_saved
+
+    async def _write(
+        self, found: StoredMap, keys: Collection[Key], exactly: Collection[Key] = (), writer: str = ""
+    ) -> bool:
+        """Write what changed of these autoscalers, and what is gone; whether it says everything now. Holds the lock."""
+        keys = frozenset(keys)
+        found.touched -= keys
+        is_written = False
+        try:
+            is_written = await self._update(found, keys, exactly, writer)
+        except (StatusError, Deposed) as error:
+            self._say(found.name, error)
+        finally:
+            if not is_written:
+                found.retry(keys)
+        return is_written
+
+    async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
+        """True once the ConfigMap has it. Raises StatusError, Deposed."""
+        for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
+            records = await self._changed(found, keys, exactly, writer)
+            entries = found.entries(records)
+            if not entries:
+                return True
+            found.written_at_s = self._clock.monotonic_s()
+            try:
+                version = await self._maps.update(found.name, entries, found.version)
+            except StatusError as error:
+                if not (remaining and history_maps.is_outdated(error)):
+                    raise
+                found.take_in(await self._maps.read(found.name), self._clock.now_ns())
+                continue
+            found.note(version, entries, records)
+            self._say(found.name, None)
+            return True
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _changed(
+        self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
+    ) -> dict[Key, HistoryRecord]:
+        """The records of these autoscalers that have to be written; those that are another process's are left out."""
+        changed: dict[Key, HistoryRecord] = {}
+        for number, key in enumerate(keys, 1):
+            if number % RECORDS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # others get their turn
+            latest = found.latest.get(key)
+            if latest is None:
+                continue
+            is_exact = key in exactly
+            name = writer if is_exact else self._writer
+            record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
+            if found.changed(key, record, exactly=is_exact):
+                changed[key] = record
+        return {key: record for key, record in changed.items() if key in found.latest}
+
+    async def _drop_unclaimed(self) -> None:
+        """Have records removed that nobody asked for, and that no window can reach any more."""
+        for found in list(self._loaded.values()):
+            if self._too_old(found):
+                try:
+                    await self._load(found.name)
+                except StatusError as error:
+                    self._say(found.name, error)
+                    continue
+                if self._is_current(found.name):
+                    found.expire(self._too_old(found))
+
+    def _too_old(self, found: StoredMap) -> list[str]:
+        now_ns = self._clock.now_ns()
+        return [
+            data_key
+            for data_key, record in found.unclaimed.items()
+            if history_record.alive_until(record, self._beats.get(record.writer), now_ns) < now_ns - self._reach_ns
+        ]
+
+    async def _beat(self, writer: str, *, ended: bool = False) -> None:
+        """Say that a writer is alive, or that nothing follows what it has written."""
+        beat = history_record.encode_beat(Beat(self._clock.now_ns(), ended))
+        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: beat}
+        try:
+            await self._maps.change(history_maps.NAME, entries)
+        except (StatusError, Deposed) as error:
+            self._say(history_maps.NAME, error)
+            return
+        self._say(history_maps.NAME, None)
+        if writer == self._writer:
+            self._beaten_at_s = self._clock.monotonic_s()
+        self._obsolete_writers.clear()
+
+    def _say(self, name: str, error: StatusError | Deposed | None) -> None:
+        """Tell the log of the first failure, and when all are over."""
+        if error is None:
+            if self._failing.pop(name, None) is not None and not self._failing:
+                log.info("histories are kept in the cluster again")
+            return
+        level = logging.DEBUG if self._failing else logging.WARNING
+        self._failing[name] = str(error)
+        is_forbidden = isinstance(error, StatusError) and error.code == 403
+        log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if is_forbidden else "")
+
+    def _hint(self) -> str:
+        verbs = "get, patch and create"
+        return f' (grant {verbs} on "configmaps" in the namespace {self._maps.namespace}, or use --history=memory)'

@@ -1,0 +1,204 @@
+"""The ConfigMaps that hold histories: which one holds whose, reading and changing them.
+
+`podscaler.controller.history.store` keeps them up to date, `load_history` looks into them from outside. There are 16 of
+them, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and one,
+`podscaler-history`, with a heartbeat for each writer and the controller's settings. Rules:
+
+1. Changes are merge patches of single entries, and name the version that they were made for: one that arrives late,
+   when another process may have written the same entries, is refused, and its writer reads again.
+2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed. So each
+   change is made for a version that was read, and whose label was seen.
+
+Source: docs/decisions/history.md.
+"""
+
+import logging
+import zlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from podscaler.base.errors import StatusError
+from podscaler.controller.history import history_record
+from podscaler.controller.history.history_record import Beat
+from podscaler.core.model.history import History
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, is_not_found
+from podscaler.kube.informers.cache import Key
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "kube-system"
+MAPS = 16
+NAME = "podscaler-history"
+SETTINGS = "settings"
+"""The entry of NAME in which the controller publishes its settings; no writer has such a name."""
+LABEL = "podscaler.dev/history"
+FORMAT = "v1"
+TIMEOUT_S = 5.0
+UPDATE_ATTEMPTS = 4
+"""How often a change is made for the latest version before it fails."""
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    labels: dict[str, str] | None = None
+    resource_version: str = ""
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: _Meta
+    data: dict[str, str] | None = None
+
+
+class _Written(msgspec.Struct):
+    metadata: _Meta = _Meta()
+
+
+class Contents(NamedTuple):
+    """What a ConfigMap holds.
+
+    Attributes:
+        entries: texts by data key.
+        version: its resourceVersion; None where it does not exist.
+    """
+
+    entries: Mapping[str, str]
+    version: str | None
+
+
+_CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
+_WRITTEN = msgspec.json.Decoder(_Written)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Foreign(StatusError):
+    """A ConfigMap of our name is not ours."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the ConfigMap {name} is not podscaler's: it lacks the label {LABEL}={FORMAT}", code=0)
+
+
+def map_of(key: Key) -> str:
+    """The name of the ConfigMap that holds an autoscaler's history."""
+    return f"{NAME}-{zlib.crc32('/'.join(key).encode()) % MAPS:02}"
+
+
+class HistoryMaps:
+    """The ConfigMaps of one API server.
+
+    Args:
+        client: where they are.
+        namespace: theirs.
+    """
+
+    def __init__(self, client: Client, namespace: str = NAMESPACE) -> None:
+        self._client = client
+        self.namespace = namespace
+
+    async def read(self, name: str) -> Contents:
+        """What a ConfigMap holds. Raises StatusError, Foreign among them."""
+        try:
+            body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
+        except StatusError as error:
+            if is_not_found(error):
+                return Contents({}, None)
+            raise
+        try:
+            found = _CONFIG_MAP.decode(body)
+        except msgspec.DecodeError as error:
+            raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
+        if (found.metadata.labels or {}).get(LABEL) != FORMAT:
+            raise Foreign(name)
+        return Contents(found.data or {}, found.metadata.resource_version)
+
+    async def update(self, name: str, entries: Mapping[str, str | None], version: str | None) -> str:
+        """Set entries of a ConfigMap that is as it was read, and remove those that are None; its version then.
+
+        Raises StatusError; `is_outdated` tells whether the ConfigMap has to be read again.
+        """
+        if version is None:
+            return await self._create(name, {key: text for key, text in entries.items() if text is not None})
+        body = _ENCODER.encode({"metadata": {"resourceVersion": version}, "data": entries})
+        return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
+
+    async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
+        """Set entries of a ConfigMap as it is now, and remove those that are None.
+
+        Raises Foreign, and StatusError, also where others have changed the ConfigMap at each of UPDATE_ATTEMPTS.
+        """
+        for remaining in reversed(range(UPDATE_ATTEMPTS)):
+            version = (await self.read(name)).version
+            try:
+                await self.update(name, entries, version)
+            except StatusError as error:
+                if not (remaining and is_outdated(error)):
+                    raise
+            else:
+                return
+
+    async def beats(self) -> dict[str, Beat]:
+        """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""
+        beats: dict[str, Beat] = {}
+        for writer, text in (await self.read(NAME)).entries.items():
+            if writer == SETTINGS:
+                continue
+            try:
+                beats[writer] = history_record.decode_beat(text)
+            except ValueError as error:
+                log.warning("the heartbeat %s in the ConfigMap %s makes no sense: %s", writer, NAME, error)
+        return beats
+
+    async def _create(self, name: str, entries: Mapping[str, str]) -> str:
+        metadata = {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "podscaler", LABEL: FORMAT},
+        }
+        body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": entries}
+        answer = await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
+        return _version(answer, name)
+
+    def _path(self, name: str = "") -> str:
+        return "/api/v1" + urls.path("namespaces", self.namespace, "configmaps", name)
+
+
+def is_outdated(error: StatusError) -> bool:
+    """Whether an update was refused since the ConfigMap has changed, was made or was deleted since it was read."""
+    return error.code == 409 or is_not_found(error)
+
+
+def _version(answer: bytes, name: str) -> str:
+    """The resourceVersion of a ConfigMap that was written. Raises StatusError where the answer is none."""
+    try:
+        return _WRITTEN.decode(answer).metadata.resource_version
+    except msgspec.DecodeError as error:
+        raise StatusError(f"the answer to a write of the ConfigMap {name} cannot be read: {error}", code=0) from error
+
+
+async def load_history(
+    client: Client, key: Key, *, now: int, uid: str | None = None, namespace: str = NAMESPACE
+) -> History | None:
+    """What the controller of a cluster remembers of an autoscaler, as of its last change that was worth a write.
+
+    Args:
+        client: of the cluster.
+        key: the autoscaler's.
+        now: the instant of the look.
+        uid: the object's; None for any.
+        namespace: where histories are kept.
+
+    Returns None where nothing is kept of that autoscaler, or nothing that makes sense. Raises StatusError.
+    """
+    maps = HistoryMaps(client, namespace)
+    text = (await maps.read(map_of(key))).entries.get(history_record.data_key(key))
+    if text is None:
+        return None
+    try:
+        record = history_record.decode(text)
+    except ValueError as error:
+        log.warning("the history of %s/%s makes no sense and is ignored: %s", *key, error)
+        return None
+    if uid not in (None, record.uid) or history_record.is_from_the_future(record, now):
+        return None
+    return history_record.seen(record, (await maps.beats()).get(record.writer), now)

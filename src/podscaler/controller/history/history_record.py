@@ -1,0 +1,245 @@
+"""The record of one autoscaler's history as a text in a ConfigMap, and what it means when it is found.
+
+`podscaler.controller.history.store` writes and reads them. A record holds the essence of the history
+(`podscaler.core.model.lasting_history`) as of its last change. A recommendation that every sync renews is no change:
+the record says that it goes on, and the heartbeat of its writer tells until when. So a steady autoscaler costs no
+writes.
+
+Source: docs/decisions/history.md.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+import msgspec
+
+from podscaler.api.machinery import instants
+from podscaler.api.machinery.meta import Wire
+from podscaler.api.typed import recording
+from podscaler.base.clock import NANOSECONDS
+from podscaler.core.model import lasting_history
+from podscaler.core.model.history import History, Recommendation
+from podscaler.core.replay import recorded_history
+from podscaler.kube.informers.cache import Key
+
+HEARTBEAT_S = 60
+"""How often a writer says that it is alive."""
+LAZY_S = 50
+"""How long a change that can wait may wait, but for the ten seconds between two looks."""
+UNSAVED_NS = 60 * NANOSECONDS
+"""By how much an instant in a record may lag behind when its writer was killed; more is no lag that can wait."""
+SKEW_MAX_NS = 300 * NANOSECONDS
+"""How far the clocks of two machines may be apart before a record is taken for nonsense."""
+
+DATA_KEY_MAX = 253
+
+
+class HistoryRecord(msgspec.Struct, frozen=True):
+    """What is kept of an autoscaler.
+
+    Attributes:
+        uid: of the object; one of the same name with another uid is another autoscaler.
+        writer: who wrote it.
+        saved_at: when.
+        history: the essence.
+        replicas: what the target was left with; None where that is not known.
+        goes_on: whether the newest recommendation is renewed by every sync.
+        rescaled_from: what the target had when a rescale to `replicas` was about to be written; None where the record
+            is of no rescale, or of one that was written.
+    """
+
+    uid: str
+    writer: str
+    saved_at: int
+    history: History
+    replicas: int | None = None
+    goes_on: bool = False
+    rescaled_from: int | None = None
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """The latest sign of life of a writer; `ended` if everything was written before it ended."""
+
+    at: int
+    ended: bool = False
+
+
+class RestoredHistory(NamedTuple):
+    """A history that was found.
+
+    Attributes:
+        history: to go on with.
+        replicas: what its target was left with; None: not known.
+        rescaled_from: what its target had before, where nobody knows whether it was left with `replicas`.
+        is_complete: whether its writer ended in good order, so that nothing is missing.
+    """
+
+    history: History
+    replicas: int | None
+    rescaled_from: int | None = None
+    is_complete: bool = False
+
+
+class _WireRecord(Wire, frozen=True, forbid_unknown_fields=True):
+    """The text of a Record."""
+
+    uid: str
+    writer: str
+    saved_at: str
+    history: recording.RecordedHistory = recording.RecordedHistory()
+    replicas: int | None = None
+    goes_on: bool = False
+    rescaled_from: int | None = None
+
+
+class _WireBeat(Wire, frozen=True, forbid_unknown_fields=True):
+    """The text of a Beat."""
+
+    at: str
+    ended: bool = False
+
+
+_RECORD = msgspec.json.Decoder(_WireRecord)
+_BEAT = msgspec.json.Decoder(_WireBeat)
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode(record: HistoryRecord) -> str:
+    """The text of a record."""
+    history = recorded_history.written(record.history)
+    saved_at = instants.exact(record.saved_at)
+    wire = _WireRecord(
+        record.uid, record.writer, saved_at, history, record.replicas, record.goes_on, record.rescaled_from
+    )
+    return _ENCODER.encode(wire).decode()
+
+
+def decode(text: str) -> HistoryRecord:
+    """The record in a text. Raises ValueError where that is none."""
+    wire = _RECORD.decode(text)
+    history, saved_at = recorded_history.read(wire.history), instants.parse(wire.saved_at)
+    return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
+
+
+def encode_beat(beat: Beat) -> str:
+    """The text of a beat."""
+    return _ENCODER.encode(_WireBeat(instants.exact(beat.at), beat.ended)).decode()
+
+
+def decode_beat(text: str) -> Beat:
+    """The beat in a text. Raises ValueError where that is none."""
+    wire = _BEAT.decode(text)
+    return Beat(instants.parse(wire.at), wire.ended)
+
+
+def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
+    """Whether a kept record need not be replaced by the latest.
+
+    One that tells of a rescale that was about to be written is as good as one of a rescale that was: the target shows.
+    """
+    return (kept.uid, kept.writer, kept.replicas, kept.goes_on) == (
+        latest.uid,
+        latest.writer,
+        latest.replicas,
+        latest.goes_on,
+    ) and lasting_history.is_as_good(kept.history, latest.history, goes_on=latest.goes_on)
+
+
+def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
+    """Whether the recommendation of a sync holds the replicas for a minute longer than a kept record tells.
+
+    What is above the replicas holds them as they themselves do, and so does what is below.
+
+    Args:
+        kept: what whoever goes on after a kill finds.
+        history: what the sync left.
+        replicas: what the target has.
+        at: the instant of the sync.
+    """
+    latest = next((each.replicas for each in history.recommendations if each.at == at), None)
+    if latest is None:
+        return False
+    high, low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
+    recent = [each.replicas for each in kept.history.recommendations if each.at >= cutoff]
+    if kept.goes_on:
+        recent += [each.replicas for each in kept.history.recommendations[-1:]]
+    return max(recent, default=-1) < high or min(recent, default=low + 1) > low
+
+
+def is_from_the_future(record: HistoryRecord, now: int) -> bool:
+    """Whether no sensible clock can have written it."""
+    return record.saved_at > now + SKEW_MAX_NS
+
+
+def alive_until(record: HistoryRecord, beat: Beat | None, now: int) -> int:
+    """Until when the writer may have gone on without a change that it had to save."""
+    if beat is not None and beat.ended:
+        return min(record.saved_at, now)
+    last_at = record.saved_at if beat is None else max(record.saved_at, beat.at)
+    return min(last_at + HEARTBEAT_S * NANOSECONDS, now)
+
+
+def found(record: HistoryRecord, beat: Beat | None, now: int) -> RestoredHistory:
+    """What a process that goes on with an autoscaler makes of its record."""
+    is_complete = beat is not None and beat.ended
+    return RestoredHistory(meant(record, beat, now), record.replicas, record.rescaled_from, is_complete)
+
+
+def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: bool) -> History:
+    """The history to go on with, once it is known what the target has.
+
+    * Where a rescale was stored and never written, it did not happen.
+    * Where the target has other replicas than it was left with, nobody knows why: they count as recommended now, as for
+      an autoscaler that is seen for the first time. Where it has fewer, it was scaled down after the record, when
+      higher recommendations did not count any more: they do not count now.
+    * After a kill nobody knows how long ago recommendations ended, so they count as younger than they may be: that may
+      hold what the target has, but not scale it up. So higher ones count as what it has.
+
+    Args:
+        present: the replicas that the target has.
+        has_behavior: whether the spec has a `behavior`, with which no recommendation of the past scales up. Then higher
+            ones stay, as they may not hold back a scale-up as lower ones would.
+    """
+    history, left_with = found.history, found.replicas
+    if left_with is not None and found.rescaled_from == present:
+        history, left_with = lasting_history.without_change(history, left_with - present), present
+    is_scaled_down = left_with is not None and present < left_with
+    if is_scaled_down or not (found.is_complete or has_behavior):
+        history = lasting_history.at_most(history, present)
+    if left_with in (None, present):
+        return history
+    return lasting_history.together(history, History(recommendations=(Recommendation(present, now),)))
+
+
+def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
+    """The history to go on with.
+
+    After an orderly end it is what was saved. After a kill the last changes may be missing: recommendations count as a
+    minute younger than they were saved, as each may have come again, and what goes on as going on for up to a minute
+    after the last sign of life, which may have been a minute after its end. So no window is cut short, some last up to
+    two minutes longer.
+    """
+    history = lasting_history.not_after(record.history, now)
+    if beat is not None and beat.ended:
+        return history
+    until = alive_until(record, beat, now)
+    history = lasting_history.younger(history, UNSAVED_NS, until)
+    return lasting_history.going_on(history, until) if record.goes_on else history
+
+
+def seen(record: HistoryRecord, beat: Beat | None, now: int) -> History:
+    """The history for a look at a writer that is at work: as saved, and what goes on goes on."""
+    history = lasting_history.not_after(record.history, now)
+    return lasting_history.going_on(history, alive_until(record, beat, now)) if record.goes_on else history
+
+
+def data_key(key: Key) -> str:
+    """The key in a ConfigMap's data: `namespace.name`, since a namespace has no dot; a hash where that is too long.
+
+    The slash that keys of other kinds have becomes two dots, which no name has.
+    """
+    namespace, name = key
+    text = f"{namespace}.{name.replace('/', '..')}"
+    if len(text) <= DATA_KEY_MAX:
+        return text
+    return f"{namespace}.{hashlib.sha256(name.encode()).hexdigest()}"

@@ -1,0 +1,207 @@
+"""One ConfigMap of histories as this process knows it: what it holds, and what has to be written into it.
+
+Bookkeeping without requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds
+`lock` while it writes, so that the writes of a process never overtake each other.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from podscaler.controller.history import history_record
+from podscaler.controller.history.history_maps import Contents
+from podscaler.controller.history.history_record import HistoryRecord
+from podscaler.controller.history.store import Latest
+from podscaler.core.model import lasting_history
+from podscaler.kube.informers.cache import Key
+
+log = logging.getLogger(__name__)
+
+MAP_MAX_BYTES = 900_000
+"""An API server takes no ConfigMap over 1 MiB."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records that are stored by one request.
+
+    Attributes:
+        keys: of their autoscalers.
+        task: which stores them.
+    """
+
+    keys: set[Key]
+    task: "asyncio.Task[None]"
+
+
+@dataclass(slots=True)
+class StoredMap:
+    """See the module.
+
+    Attributes:
+        version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.
+        kept: the records in it that this process wrote, or has taken over.
+        sizes_bytes: of all its entries, by data key.
+        unclaimed: the records that nobody asked for yet, by data key.
+        latest: what the last sync of each autoscaler left.
+        touched: the autoscalers that were synced since the last look.
+        gone: data keys of autoscalers that are gone, to be removed.
+        relics: data keys of records that no window reaches any more, to be removed if nobody has claimed them since.
+        is_urgent: whether a change must not wait.
+        written_at_s: when the last change was written, or failed to be.
+        is_full: whether a record ever had no room.
+        lock: held by whoever writes.
+        batch: the one that waits to be stored.
+        batched_at_s: when the last batch was stored.
+    """
+
+    name: str
+    version: str | None = None
+    kept: dict[Key, HistoryRecord] = field(default_factory=dict)
+    sizes_bytes: dict[str, int] = field(default_factory=dict)
+    unclaimed: dict[str, HistoryRecord] = field(default_factory=dict)
+    latest: dict[Key, Latest] = field(default_factory=dict)
+    touched: set[Key] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    relics: set[str] = field(default_factory=set)
+    is_urgent: bool = False
+    written_at_s: float = 0.0
+    is_full: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    batch: Batch | None = None
+    batched_at_s: float | None = None
+
+    def claim(self, key: Key, uid: str) -> HistoryRecord | None:
+        """The record that another process left of an autoscaler; from now on it is this process that renews it."""
+        data_key = history_record.data_key(key)
+        record = self.unclaimed.pop(data_key, None)
+        if record is None:
+            return None
+        self.is_urgent = True
+        if record.uid != uid:
+            log.info("the kept history of %s/%s is of another object of that name, and ignored", *key)
+            self.gone.add(data_key)
+            return None
+        self.kept[key] = record
+        return record
+
+    def keep(self, key: Key, latest: Latest) -> None:
+        """Note what a sync left."""
+        is_new = key not in self.latest
+        is_urgent = is_new or self._prolongs(key, latest)
+        self.latest[key] = latest
+        self.touched.add(key)
+        if self.gone:
+            self.gone.discard(history_record.data_key(key))
+        self.is_urgent = self.is_urgent or is_urgent
+
+    def forget(self, key: Key) -> None:
+        """The autoscaler is gone, and its record goes."""
+        self.drop(key)
+        self.gone.add(history_record.data_key(key))
+
+    def drop(self, key: Key) -> None:
+        """The autoscaler is another process's, and its record stays."""
+        self.touched.discard(key)
+        self.latest.pop(key, None)
+        self.kept.pop(key, None)
+        self.gone.discard(history_record.data_key(key))
+
+    def take_in(self, contents: Contents, now_ns: int) -> None:
+        """The ConfigMap was read: its version and what others wrote; what it lacks of ours counts as not written."""
+        entries = contents.entries
+        self.version = contents.version
+        self.relics.clear()
+        self.sizes_bytes = {data_key: len(data_key) + len(text) for data_key, text in entries.items()}
+        for key, record in list(self.kept.items()):
+            if entries.get(history_record.data_key(key)) != history_record.encode(record):
+                del self.kept[key]
+        ours = self.gone.union(map(history_record.data_key, (*self.latest, *self.kept)))
+        others = {data_key: self._read(data_key, entries[data_key], now_ns) for data_key in entries.keys() - ours}
+        self.unclaimed = {data_key: record for data_key, record in others.items() if record is not None}
+
+    def expire(self, data_keys: Iterable[str]) -> None:
+        """Have records removed that nobody asked for, and that no window can reach any more."""
+        for data_key in data_keys:
+            del self.unclaimed[data_key]
+            self.relics.add(data_key)
+
+    def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
+        """The entries to change; those that would make the ConfigMap too large go, rather than stay as they were."""
+        self.gone &= self.sizes_bytes.keys()
+        self.relics &= self.sizes_bytes.keys()
+        entries: dict[str, str | None] = dict.fromkeys(self.gone | self.relics)
+        texts = {history_record.data_key(key): history_record.encode(record) for key, record in records.items()}
+        changing = entries.keys() | texts.keys()
+        total_bytes = sum(size for data_key, size in self.sizes_bytes.items() if data_key not in changing)
+        for data_key, text in texts.items():
+            size_bytes = len(data_key) + len(text)
+            if total_bytes + size_bytes <= MAP_MAX_BYTES:
+                total_bytes += size_bytes
+                entries[data_key] = text
+                continue
+            self._say_full()
+            if data_key in self.sizes_bytes:
+                entries[data_key] = None
+        return entries
+
+    def changed(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
+        """Whether a record says something new, be it, where it is to be kept `exactly`, only another instant."""
+        kept = self.kept.get(key)
+        if kept is None or not history_record.is_as_good(kept, record):
+            return True
+        return exactly and kept.history != record.history
+
+    def note(self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]) -> None:
+        """The entries are written."""
+        self.version = version
+        for data_key, text in entries.items():
+            if text is None:
+                self.gone.discard(data_key)
+                self.relics.discard(data_key)
+                self.sizes_bytes.pop(data_key, None)
+            else:
+                self.sizes_bytes[data_key] = len(data_key) + len(text)
+        for key, record in records.items():
+            is_written = entries.get(history_record.data_key(key)) is not None
+            if is_written and key in self.latest:
+                self.kept[key] = record
+            elif not is_written:
+                self.kept.pop(key, None)
+
+    def retry(self, keys: Iterable[Key]) -> None:
+        """Records of these were not written: they are looked at again, unless they are another process's by now."""
+        self.touched.update(key for key in keys if key in self.latest)
+
+    def _prolongs(self, key: Key, latest: Latest) -> bool:
+        kept, replicas = self.kept.get(key), latest.replicas
+        if kept is None or replicas is None:
+            return False
+        return history_record.prolongs(kept, latest.history, replicas=replicas, at=latest.at_ns)
+
+    def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
+        """The record in an entry, if it makes sense."""
+        try:
+            record = history_record.decode(text)
+        except ValueError as error:
+            log.warning(
+                "the history %s in the ConfigMap %s makes no sense and is ignored: %s", data_key, self.name, error
+            )
+            return None
+        if history_record.is_from_the_future(record, now_ns):
+            log.warning("the history %s in the ConfigMap %s is from the future and ignored", data_key, self.name)
+            return None
+        return record
+
+    def _say_full(self) -> None:
+        if not self.is_full:
+            log.warning("the ConfigMap %s is full; the histories of some autoscalers end with the process", self.name)
+        self.is_full = True
+
+
+def record_of(latest: Latest, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
+    """What is kept of what a sync left."""
+    kept = lasting_history.essence(latest.history, now_ns - reach_ns)
+    goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
+    return HistoryRecord(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)

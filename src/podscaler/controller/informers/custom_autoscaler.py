@@ -1,0 +1,50 @@
+"""Reading a PodAutoscaler, whose API server knows less of it than of a HorizontalPodAutoscaler.
+
+The watch of PodAutoscalers decodes with it. A custom resource is stored as it was written: a quantity may be a number,
+which the API server makes a text in a HorizontalPodAutoscaler. An API server that evaluates no rules of definitions
+stores what it would refuse in a HorizontalPodAutoscaler.
+"""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import hpa_defaults, hpa_validation
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
+
+SOURCES = ("resource", "containerResource", "pods", "object", "external")
+QUANTITIES = ("value", "averageValue")
+_AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
+
+
+def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
+    """The object. Raises ValueError where it cannot be read."""
+    try:
+        return _AUTOSCALER.decode(raw)
+    except msgspec.ValidationError:
+        return msgspec.convert(with_quantities(msgspec.json.decode(raw)), HorizontalPodAutoscaler)
+
+
+def fault(raw: msgspec.Raw | bytes) -> str:
+    """What the API server would refuse in a HorizontalPodAutoscaler, the first of it; empty where nothing is."""
+    obj = with_quantities(msgspec.json.decode(raw))
+    hpa_defaults.fill_v2(obj)
+    faults = hpa_validation.faults(obj, None)
+    return f"the spec is invalid: {faults[0]}" if faults else ""
+
+
+def with_quantities(obj: Any) -> Any:
+    """The object (JSON-ready data, changed in place) with the quantities of its spec as texts."""
+    spec = (obj.get("spec") or {}) if isinstance(obj, dict) else {}
+    for metric in spec.get("metrics") or ():
+        for source in SOURCES:
+            _make_texts((metric.get(source) or {}).get("target") or {}, QUANTITIES)
+    for rules in (spec.get("behavior") or {}).values():
+        _make_texts(rules or {}, ("tolerance",))
+    return obj
+
+
+def _make_texts(part: dict[str, Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if isinstance(part.get(name), int | float):
+            part[name] = str(part[name])

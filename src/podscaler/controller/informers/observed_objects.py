@@ -1,0 +1,113 @@
+"""What the controller follows: autoscalers and pods, read into facts once when they change.
+
+The loop keeps a cache of each; syncs take objects from there and parse nothing. A cached pod keeps only what decisions
+use (where somebody records, as text too), a cached autoscaler the whole object, because status writes carry it.
+
+Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from podscaler.api.machinery.meta import ObjectMeta
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
+from podscaler.api.typed.pods import Pod, PodMeta
+from podscaler.controller.informers import custom_autoscaler
+from podscaler.controller.informers.shared_parts import SharedParts
+from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.core.model import intake, model, spec
+from podscaler.core.model.emulation import Emulation
+from podscaler.kube.informers.cache import Key
+from podscaler.kube.informers.watch import WatchSource
+
+_AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
+_POD = msgspec.json.Decoder(Pod)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Autoscaler:
+    """A cached autoscaler: the object, its spec as facts, its kind, and what is wrong with it that nobody refused."""
+
+    metadata: ObjectMeta
+    wire: HorizontalPodAutoscaler
+    spec: spec.Spec
+    kind: AutoscalerKind = HPA
+    fault: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Under which the controller keeps what it knows of it."""
+        return self.kind.key(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def described(self) -> str:
+        """For the log: `horizontalpodautoscaler <namespace>/<name>`."""
+        return f"{self.kind.word} {self.metadata.namespace}/{self.metadata.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPod:
+    """A cached pod: what finds it, its facts, and the JSON of its trimmed object (empty where nobody records)."""
+
+    metadata: PodMeta
+    facts: model.Pod
+    text: bytes = b""
+
+
+def autoscalers(
+    rules: Emulation, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
+) -> WatchSource[Autoscaler]:
+    """All autoscalers of a kind; `note` is shown each object as it comes."""
+    return WatchSource(kind.path(), kind.resource, _autoscaler(rules, kind, note))
+
+
+def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
+    """All pods."""
+    return WatchSource("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
+
+
+def _autoscaler(
+    rules: Emulation, kind: AutoscalerKind, note: Callable[[msgspec.Raw], None] | None
+) -> Callable[[msgspec.Raw], Autoscaler]:
+    decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
+    alive: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
+
+    def read(raw: msgspec.Raw) -> Autoscaler:
+        if note is not None:
+            note(raw)
+        wire = decode(raw)
+        key = kind.key(wire.metadata.namespace, wire.metadata.name)
+        before = alive.get(key)
+        if before is not None and before.wire.spec == wire.spec:
+            facts = before.spec  # most events tell of a status
+        elif kind is HPA:
+            facts = spec.of(wire, rules)
+        else:
+            facts = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
+        fault = "" if kind is HPA else custom_autoscaler.fault(raw)
+        autoscaler = Autoscaler(wire.metadata, wire, facts, kind, fault)
+        alive[key] = autoscaler
+        return autoscaler
+
+    return read
+
+
+def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
+    shared = SharedParts()
+
+    def read(raw: msgspec.Raw) -> CachedPod:
+        wire = _POD.decode(raw)
+        meta = shared.metadata(wire.metadata)
+        return CachedPod(meta, shared.facts(intake.pod(wire, rules), meta), _text(wire) if with_text else b"")
+
+    return read
+
+
+def _text(wire: Pod) -> bytes:
+    """The pod without what changes although nothing does that a decision looks at."""
+    metadata = msgspec.structs.replace(wire.metadata, uid="", resource_version="")
+    return _ENCODER.encode(msgspec.structs.replace(wire, metadata=metadata))

@@ -1,0 +1,273 @@
+"""Other controllers at work on the same autoscalers, told by the field managers of their status writes.
+
+The watch of autoscalers hands each object that changed to `note`; `Standing` asks `at_work` before anything is written
+about an autoscaler. It costs a look at metadata.managedFields when an object changes. Rules:
+
+1. Every manager but our own is another controller, unless it is kubectl (a person writes by hand) or a migration.
+   Another installation of podscaler has another manager (`podscaler.controller.options.installation`).
+2. It competes for the autoscalers whose status it writes repeatedly: twice within RECENT_S. One write of a controller
+   that is known by its name, the built-in one or another installation of podscaler, is enough. It does not compete for
+   any other autoscaler.
+3. It is gone when it has been silent for SILENCE_S and for PERIODS of its own periods, as they were observed. Silence
+   counts only while there is something to write: a controller whose metrics stand still writes nothing either.
+4. While kube-controller-manager renews its Lease the built-in controller may be at work: as long as its period is not
+   known, its silence must last RECENT_S. Where the Lease has expired or is absent, all of its silence counts.
+5. A write before the first list that is older than RECENT_S and than our own last one counts for nothing: somebody
+   replaced that controller with ours before.
+
+What was written before the first list counts from the server's time stamp, everything later from when we saw it: the
+clocks of two machines need not agree for that.
+"""
+
+import logging
+import statistics
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from podscaler.api.machinery import instants
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.leaderelection import lease
+from podscaler.controller.options import installation
+from podscaler.kube.client.client import Client, is_not_found
+from podscaler.kube.informers.cache import Key
+
+log = logging.getLogger(__name__)
+
+BY_HAND = ("kubectl", installation.MIGRATION)
+BUILT_IN = "kube-controller-manager"
+"""The manager of the built-in controller's writes, and the name of its Lease."""
+SILENCE_S = 45.0
+PERIODS = 3
+RECENT_S = 300.0
+LEASE_PERIOD_S = 10.0
+"""How often the Lease is read while the built-in controller competes."""
+CLOCKS_APART_S = 30
+"""By how much the clock of the Lease's holder may be behind ours."""
+_INTERVALS = 101
+
+
+class _Entry(msgspec.Struct, gc=False, rename="camel"):
+    manager: str = ""
+    subresource: str = ""
+    time: str | None = None
+
+
+class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    managed_fields: list[_Entry] | None = None
+
+
+class _Managed(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+_MANAGED = msgspec.json.Decoder(_Managed)
+
+
+class StatusWrite(NamedTuple):
+    """The last write of a status by one field manager, and when the API server took it."""
+
+    manager: str
+    at_ns: int
+
+
+def status_writes(raw: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
+    """Who wrote the status of an object, by its metadata.managedFields. Raises ValueError."""
+    return _status_writes(_MANAGED.decode(raw).metadata)
+
+
+def _status_writes(meta: _Meta) -> Iterator[StatusWrite]:
+    for entry in meta.managed_fields or ():
+        if entry.subresource == "status" and entry.time:
+            yield StatusWrite(entry.manager, instants.parse(entry.time))
+
+
+async def is_built_in_alive(client: Client, now_ns: int) -> bool:
+    """Whether a kube-controller-manager renews its Lease. Raises StatusError, ValueError."""
+    place = lease.path(lease.NAMESPACE, BUILT_IN)
+    try:
+        record = lease.read(await client.get(place, subject=f"{lease.RESOURCE} {BUILT_IN}")).record
+    except StatusError as error:
+        if is_not_found(error):
+            return False
+        raise
+    if not record.holder or not record.renewed_at:
+        return False
+    lasts_s = record.duration_s + CLOCKS_APART_S
+    return now_ns < instants.parse(record.renewed_at) + lasts_s * NANOSECONDS
+
+
+class _Life(Enum):
+    """What the Lease of the built-in controller says."""
+
+    UNKNOWN = "unknown"
+    ALIVE = "alive"
+    DEAD = "dead"
+
+
+@dataclass(slots=True)
+class _Competitor:
+    """One manager that wrote the status of one autoscaler.
+
+    Attributes:
+        stamped_ns: the server's time stamp of its last write.
+        heard_s: when that was, by the monotonic clock.
+        is_repeated: rule 2.
+        unanswered_s: since when there is something to write that it does not write; None: there is nothing.
+    """
+
+    stamped_ns: int
+    heard_s: float
+    is_repeated: bool
+    unanswered_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Written:
+    """Who else writes one autoscaler's status, by manager."""
+
+    managers: dict[str, _Competitor] = field(default_factory=dict)
+
+
+class OtherControllers:
+    """See the module's rules.
+
+    Args:
+        client: where the Lease of kube-controller-manager is.
+        clock: for how long ago a write was.
+        own: the field manager of our own writes.
+    """
+
+    def __init__(self, client: Client, clock: Clock, *, own: str) -> None:
+        self._client = client
+        self._own = own
+        self._clock = clock
+        self._known: dict[Key, _Written] = {}
+        self._intervals_s: dict[str, deque[float]] = {}
+        self._asked: set[Key] = set()
+        self._at_work: dict[Key, tuple[str, ...]] = {}
+        self._names: Counter[str] = Counter()
+        self._built_in = _Life.UNKNOWN
+        self._lease_fault = ""
+        self._is_listed = False
+
+    def note(self, raw: msgspec.Raw) -> None:
+        """An autoscaler as the server has it now. Raises ValueError."""
+        meta = _MANAGED.decode(raw).metadata
+        written = self._known.setdefault((meta.namespace, meta.name), _Written())
+        writes = list(_status_writes(meta))
+        ours_ns = max((each.at_ns for each in writes if each.manager == self._own), default=0)
+        for write in writes:
+            if write.manager != self._own and not write.manager.startswith(BY_HAND):
+                self._wrote(written, write, ours_ns)
+
+    def forget(self, key: Key) -> None:
+        """The autoscaler is gone."""
+        self._known.pop(key, None)
+        self.lay_down(key)
+
+    def lay_down(self, key: Key) -> None:
+        """Another process looks after the autoscaler from now on: what `at_work` found counts no more."""
+        self._asked.discard(key)
+        self._keep(key, ())
+
+    async def listed(self) -> None:
+        """All autoscalers have been noted once: what comes now is news."""
+        self._is_listed = True
+        await self._look_at_lease()
+
+    async def run(self) -> None:
+        """Follow the Lease of kube-controller-manager while that matters, until cancelled."""
+        while True:
+            await self._clock.sleep(LEASE_PERIOD_S)
+            await self._look_at_lease()
+
+    def at_work(self, key: Key, *, has_change: bool) -> str:
+        """Who else is at work on the autoscaler, by name; empty where nobody is.
+
+        Args:
+            has_change: whether there is something to write about it now.
+        """
+        written = self._known.get(key)
+        managers = written.managers if written is not None else {}
+        now_s = self._clock.monotonic_s()
+        names = sorted(name for name, each in managers.items() if self._is_at_work(name, each, now_s, has_change))
+        self._asked.add(key)
+        self._keep(key, tuple(names))
+        return ", ".join(names)
+
+    @property
+    def found(self) -> str:
+        """Who was at work on any autoscaler when that was asked last, by name; empty where nobody was."""
+        return ", ".join(sorted(self._names))
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether others were at work on all autoscalers that were asked about, and one was; not those laid down."""
+        return bool(self._asked) and len(self._at_work) == len(self._asked)
+
+    def _keep(self, key: Key, names: tuple[str, ...]) -> None:
+        """Remember who is at work on an autoscaler now."""
+        before = self._at_work.pop(key, ())
+        if names:
+            self._at_work[key] = names
+        if names != before:
+            self._names.update(names)
+            self._names.subtract(before)
+            for name in before:
+                if not self._names[name]:
+                    del self._names[name]
+
+    def _is_at_work(self, manager: str, each: _Competitor, now_s: float, has_change: bool) -> bool:
+        if not each.is_repeated:
+            return False
+        if not has_change:
+            each.unanswered_s = None
+        elif each.unanswered_s is None:
+            each.unanswered_s = now_s
+        is_dead = manager == BUILT_IN and self._built_in is _Life.DEAD
+        silent_since_s = each.heard_s if is_dead else each.unanswered_s
+        return silent_since_s is None or now_s - silent_since_s < self._silence_s(manager)
+
+    def _silence_s(self, manager: str) -> float:
+        if intervals_s := self._intervals_s.get(manager):
+            return max(SILENCE_S, PERIODS * statistics.median(intervals_s))
+        return RECENT_S if manager == BUILT_IN and self._built_in is _Life.ALIVE else SILENCE_S
+
+    def _wrote(self, written: _Written, write: StatusWrite, ours_ns: int) -> None:
+        now_s, known = self._clock.monotonic_s(), written.managers.get(write.manager)
+        if known is None:
+            age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
+            is_replaced = age_s > RECENT_S and ours_ns > write.at_ns
+            is_repeated = not is_replaced and _is_known(write.manager)
+            written.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, is_repeated)
+        elif write.at_ns > known.stamped_ns:
+            interval_s = now_s - known.heard_s
+            if interval_s <= RECENT_S:
+                self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS)).append(interval_s)
+            known.is_repeated = _is_known(write.manager) or interval_s <= RECENT_S
+            known.stamped_ns, known.heard_s, known.unanswered_s = write.at_ns, now_s, None
+
+    async def _look_at_lease(self) -> None:
+        """Learn whether kube-controller-manager is alive, while it competes for an autoscaler."""
+        if not any(BUILT_IN in each.managers for each in self._known.values()):
+            return
+        try:
+            is_alive = await is_built_in_alive(self._client, self._clock.now_ns())
+            self._built_in, self._lease_fault = _Life.ALIVE if is_alive else _Life.DEAD, ""
+        except (StatusError, ValueError) as error:
+            if str(error) != self._lease_fault:
+                log.info("whether %s is alive is not known: %s", BUILT_IN, error)
+            self._built_in, self._lease_fault = _Life.UNKNOWN, str(error)
+
+
+def _is_known(manager: str) -> bool:
+    """Whether the name tells that a manager is a controller of autoscalers."""
+    return manager == BUILT_IN or manager.startswith(installation.MANAGER)

@@ -1,0 +1,66 @@
+"""Equal parts of pods as one object: pods of one workload have the same labels and requests.
+
+`informers.observed_objects` passes what it keeps of each pod through a SharedParts; it takes a pod from 1.4 kB to 0.6
+kB. Invariants: what comes out equals what went in; nothing that comes out is ever changed; what is remembered is
+bounded.
+"""
+
+from collections.abc import Hashable
+from sys import intern
+from typing import TypeVar, cast
+
+import msgspec
+
+from podscaler.api.typed.pods import PodMeta
+from podscaler.core.model import model
+
+T = TypeVar("T")
+
+REMEMBERED = 8192
+"""Distinct parts; lists come sorted by namespace and name, so that equal parts are close together."""
+
+
+class SharedParts:
+    """See the module's invariants."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, object] = {}
+
+    def metadata(self, meta: PodMeta) -> PodMeta:
+        """`meta` with its labels and its namespace shared."""
+        labels = meta.labels
+        if labels:
+            labels = self._one(("labels", *labels.items()), labels)
+        return msgspec.structs.replace(meta, namespace=intern(meta.namespace), labels=labels)
+
+    def facts(self, pod: model.Pod, meta: PodMeta) -> model.Pod:
+        """`pod` with the labels of `meta`, and its requests shared."""
+        containers = self._one(("containers", *map(_identity, pod.containers)), pod.containers)
+        requests = pod.requests_milli
+        requests = (
+            containers[0].requests_milli
+            if len(containers) == 1
+            else self._one(("requests", *sorted(requests.items())), requests)
+        )
+        return msgspec.structs.replace(
+            pod,
+            name=meta.name,
+            labels=meta.labels or {},
+            phase=intern(pod.phase),
+            ready=pod.ready and intern(pod.ready),
+            containers=containers,
+            requests_milli=requests,
+        )
+
+    def _one(self, key: Hashable, part: T) -> T:
+        found = self._known.get(key)
+        if found is not None:
+            return cast(T, found)
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[key] = part
+        return part
+
+
+def _identity(container: model.ContainerRequests) -> Hashable:
+    return container.name, tuple(container.requests_milli.items())

@@ -1,0 +1,227 @@
+"""Getting and keeping one lease: client-go's leader election, step by step.
+
+An Office tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
+
+1. Nobody compares clocks of two machines: a lease has expired when its record has not changed for its duration by the
+   local monotonic clock. What a watch tells (`observe`) counts like what a GET shows.
+2. Of several who try, the API server lets one through: an update names the version that was read.
+3. The holder's right to write is its `write_lease`, which ends before the lease can expire for anybody else.
+4. A holder whose lease may have expired for others has lost it, even if nobody took it: it must get it anew, as others
+   may have gone to work because it seemed to be gone.
+
+Differs from client-go: rule 4; a holder that sees another in its place stops at once, and not at its renew deadline;
+a Lease that was deleted while another held it is not created anew before that one's time is over.
+
+Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1.37); docs/spec/controller.md 11 (Leader
+election).
+"""
+
+import logging
+import math
+from typing import Protocol
+
+from podscaler.base.clock import Clock, rfc3339_micro
+from podscaler.base.errors import StatusError
+from podscaler.controller.leaderelection import timeouts, write_lease
+from podscaler.controller.leaderelection.lease import LeaderElectionRecord
+from podscaler.controller.leaderelection.lease_lock import LeaseLock
+from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.kube.transport.transport import TransportError
+
+log = logging.getLogger(__name__)
+
+
+class RenewalObserver(Protocol):
+    """Who wants to know how renewing goes."""
+
+    def slow_path(self, name: str) -> None:
+        """A holder had to read its lease before it could renew it."""
+        ...
+
+
+class Elector:
+    """See the module's rules.
+
+    Args:
+        lock: the Lease.
+        timing: the durations.
+        identity: ours, different from everybody else's.
+        clock: this machine's.
+        telemetry: who counts.
+        within: the tenure without which this one's is worth nothing.
+    """
+
+    def __init__(
+        self,
+        lock: LeaseLock,
+        timing: Timing,
+        *,
+        identity: str,
+        clock: Clock,
+        telemetry: RenewalObserver,
+        within: Tenure | None = None,
+    ) -> None:
+        self.lock = lock
+        self.identity = identity
+        self.tenure = Tenure(clock, within)
+        self._lease = Tenure(clock)
+        self._timing = timing
+        self._clock = clock
+        self._telemetry = telemetry
+        self._observed: LeaderElectionRecord | None = None
+        self._observed_at_s = -math.inf
+        self._reported = ""
+        self._said = ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the record that was seen last is ours."""
+        return self._observed is not None and self._observed.holder == self.identity
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as it was seen last; empty: nobody."""
+        return self._observed.holder if self._observed else ""
+
+    @property
+    def unrenewed_s(self) -> float:
+        """How long the record that was seen last has stood still."""
+        return self._clock.monotonic_s() - self._observed_at_s
+
+    def observe(self, record: LeaderElectionRecord, at_s: float) -> None:
+        """Somebody saw this record at that instant of the monotonic clock; what is older news changes nothing."""
+        if record != self._observed and at_s >= self._observed_at_s:
+            self._observed, self._observed_at_s = record, at_s
+
+    @property
+    def expires_in_s(self) -> float:
+        """In how many seconds the lease can be had if nobody renews it; 0 or less: now."""
+        if self._observed is None or not self._observed.holder:
+            return 0.0
+        return self._observed_at_s + self._observed.duration_s - self._clock.monotonic_s()
+
+    async def attempt(self) -> bool:
+        """Try to get the lease; whether it is ours now."""
+        begun = await self._tried(self._timing.attempt_s)
+        if begun is not None:
+            self._prolong(begun)
+        return begun is not None
+
+    async def hold(self) -> None:
+        """Renew the lease until that fails for the whole renew deadline, another has it, or it has expired."""
+        while True:
+            await self._clock.sleep(self._timing.retry_period_s)
+            deadline_s = self._clock.monotonic_s() + self._timing.renew_deadline_s
+            while not await self._renew(deadline_s - self._clock.monotonic_s()):
+                is_late = self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s
+                if is_late or not self.is_leader or self._lease.remaining_s() <= 0:
+                    log.error("failed to renew lease %s", self.lock)
+                    self.tenure.end()
+                    return
+                await self._clock.sleep(self._timing.retry_period_s)
+
+    async def _renew(self, limit_s: float) -> bool:
+        """Try to renew; one that is done only when the lease may have expired for others is none (rule 4)."""
+        begun = await self._tried(min(limit_s, self._timing.attempt_s))
+        if begun is None or self._lease.remaining_s() <= 0:
+            return False
+        self._prolong(begun)
+        return True
+
+    async def _tried(self, limit_s: float) -> write_lease.Moment | None:
+        """When the try was begun, if it succeeded."""
+        begun = write_lease.now(self._clock)
+        try:
+            is_ours = await timeouts.within(self._clock, limit_s, self._try(begun))
+            self._said = self._said if not is_ours else ""
+        except StatusError as error:
+            self._say(error)
+            is_ours = False
+        self._report()
+        return begun if is_ours else None
+
+    def _prolong(self, begun: write_lease.Moment) -> None:
+        self.tenure.renew(begun, self._timing.renew_deadline_s)
+        self._lease.renew(begun, int(self._timing.lease_duration_s))
+
+    async def release(self) -> bool:
+        """Give the lease back, so that others need not wait; whether it is not ours any more."""
+        self.tenure.end()
+        try:
+            return await timeouts.within(self._clock, self._timing.attempt_s, self._release())
+        except StatusError as error:
+            log.warning("failed to release lease %s: %s", self.lock, error)
+            return False
+
+    async def _try(self, begun: write_lease.Moment) -> bool:
+        fresh = self._record(begun.wall_ns)
+        if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(fresh):
+            return True
+        known = await self.lock.get()
+        if known is None:
+            if self._is_anothers(begun.monotonic_s):
+                return False
+            await self.lock.create(fresh)
+            self._set(fresh)
+            return True
+        self.observe(known, self._clock.monotonic_s())
+        if self._is_anothers(begun.monotonic_s):
+            return False
+        if self.is_leader:
+            self._telemetry.slow_path(self.lock.name)
+        await self._update(fresh, known, transitions=known.transitions + (0 if self.is_leader else 1))
+        return True
+
+    async def _renew_unseen(self, fresh: LeaderElectionRecord) -> bool:
+        """Renew in the hope that the lease is as we left it; whether it was."""
+        assert self._observed is not None
+        try:
+            await self._update(fresh, self._observed, transitions=self._observed.transitions)
+        except StatusError as error:
+            level = logging.DEBUG if isinstance(error, TransportError) or error.code == 401 else logging.INFO
+            log.log(level, "lease %s is read again before it is renewed: %s", self.lock, error)
+            return False
+        return True
+
+    async def _update(self, fresh: LeaderElectionRecord, known: LeaderElectionRecord, *, transitions: int) -> None:
+        acquired_at = known.acquired_at if self.is_leader else fresh.acquired_at
+        record = LeaderElectionRecord(fresh.holder, fresh.duration_s, acquired_at, fresh.renewed_at, transitions)
+        await self.lock.update(record)
+        self._set(record)
+
+    async def _release(self) -> bool:
+        known = await self.lock.get()
+        if known is None or known.holder != self.identity:
+            return True
+        at = rfc3339_micro(self._clock.now_ns())
+        record = LeaderElectionRecord("", 1, at, at, known.transitions)
+        await self.lock.update(record)
+        self._set(record)
+        return True
+
+    def _record(self, now_ns: int) -> LeaderElectionRecord:
+        at = rfc3339_micro(now_ns)
+        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), at, at, 0)
+
+    def _set(self, record: LeaderElectionRecord) -> None:
+        self._observed, self._observed_at_s = record, self._clock.monotonic_s()
+
+    def _is_valid(self, now_s: float) -> bool:
+        """Whether the record that was seen last has not expired."""
+        return self._observed is not None and self._observed_at_s + self._observed.duration_s > now_s
+
+    def _is_anothers(self, now_s: float) -> bool:
+        return bool(self.holder) and self._is_valid(now_s) and not self.is_leader
+
+    def _say(self, error: StatusError) -> None:
+        """Log what is news: not that another was faster, nor what `server_health` reports for all requests."""
+        level = logging.INFO if error.code == 409 else logging.WARNING
+        is_reported = str(error) == self._said or isinstance(error, TransportError) or error.code == 401
+        log.log(logging.DEBUG if is_reported else level, "lease %s: %s", self.lock, error)
+        self._said = str(error)
+
+    def _report(self) -> None:
+        if self.holder != self._reported:
+            self._reported = self.holder
+            log.info("lease %s: %s", self.lock, f"held by {self.holder}" if self.holder else "held by nobody")

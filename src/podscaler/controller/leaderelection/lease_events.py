@@ -1,0 +1,84 @@
+"""Events on a Lease: who became its leader, who stopped.
+
+An Office announces; nothing waits for it, and an event that cannot be written is dropped with a line in the log.
+
+Source: client-go's leaselock (reason, message), its event recorder (the rest).
+"""
+
+import asyncio
+import logging
+
+import msgspec
+
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.controller.leaderelection import timeouts
+from podscaler.controller.leaderelection.lease import GROUP
+from podscaler.controller.leaderelection.lease_lock import LeaseLock
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "podscaler-controller"
+REASON = "LeaderElection"
+TIMEOUT_S = 5.0
+
+
+class Announcer:
+    """See the module.
+
+    Args:
+        client: past every fence.
+        clock: for stamps and the time-out.
+    """
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def say(self, lock: LeaseLock, identity: str, what: str) -> None:
+        """Have `<identity> <what>` written about a Lease."""
+        task = asyncio.get_running_loop().create_task(self._write(lock, f"{identity} {what}"))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self) -> None:
+        """Return when everything that was said is written or dropped."""
+        await asyncio.gather(*self._tasks)
+
+    async def _write(self, lock: LeaseLock, message: str) -> None:
+        now_ns = self._clock.now_ns()
+        path = urls.path("api", "v1", "namespaces", lock.namespace, "events")
+        body = msgspec.json.encode(_event(lock, message, now_ns))
+        try:
+            await timeouts.within(self._clock, TIMEOUT_S, self._client.post(path, body, subject="events"))
+        except StatusError as error:
+            log.info("the event %r about the lease %s is dropped: %s", message, lock, error)
+
+
+def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, object]:
+    return {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": f"{lock.name}.{now_ns:x}", "namespace": lock.namespace},
+        "involvedObject": {
+            "kind": "Lease",
+            "apiVersion": f"{GROUP}/v1",
+            "namespace": lock.namespace,
+            "name": lock.name,
+            "uid": lock.metadata.get("uid", ""),
+            "resourceVersion": lock.metadata.get("resourceVersion", ""),
+        },
+        "reason": REASON,
+        "message": message,
+        "source": {"component": COMPONENT},
+        "firstTimestamp": rfc3339(now_ns),
+        "lastTimestamp": rfc3339(now_ns),
+        "count": 1,
+        "type": "Normal",
+        "eventTime": None,
+        "reportingComponent": COMPONENT,
+        "reportingInstance": "",
+    }

@@ -1,0 +1,72 @@
+"""Until when the holder of a lease may write.
+
+The elector prolongs a tenure with each renewal; whoever writes asks `remaining_s` right before, and gives the write no
+more time than that. Rules:
+
+1. It counts from the instant at which the successful renewal was begun, for the renew deadline. Others wait for the
+   lease duration, which is longer, and begin to count later: what is left between the two is the margin for a write
+   that is on its way.
+2. It counts on the monotonic clock, and on the wall clock too, which goes on while a machine is suspended: whichever
+   ends first. A wall clock that jumps ahead costs writes until the next renewal, and nothing else.
+3. A process that was paused finds out from here, before it knows what became of the lease.
+"""
+
+import math
+from typing import NamedTuple
+
+from podscaler.base.clock import NANOSECONDS, Clock
+
+
+class Moment(NamedTuple):
+    """An instant by both clocks."""
+
+    monotonic_s: float
+    wall_ns: int
+
+
+def now(clock: Clock) -> Moment:
+    """This instant."""
+    return Moment(clock.monotonic_s(), clock.now_ns())
+
+
+class Tenure:
+    """See the module's rules.
+
+    Args:
+        clock: this machine's.
+        within: a tenure without which this one is worth nothing.
+    """
+
+    def __init__(self, clock: Clock, within: "Tenure | None" = None) -> None:
+        self._clock = clock
+        self._within = within
+        self._renewed: Moment | None = None
+        self._span_s = 0.0
+
+    def renew(self, begun: Moment, span_s: float) -> None:
+        """A renewal that was begun at that moment has succeeded: it holds for `span_s` seconds from there."""
+        self._renewed, self._span_s = begun, span_s
+
+    def end(self) -> None:
+        """It is over now."""
+        self._renewed = None
+
+    def remaining_s(self) -> float:
+        """For how many seconds it still holds; 0 or less: not any more."""
+        if self._renewed is None:
+            return 0.0
+        passed_s = self._clock.monotonic_s() - self._renewed.monotonic_s
+        wall_passed_s = (self._clock.now_ns() - self._renewed.wall_ns) / NANOSECONDS
+        remaining_s = self._span_s - max(passed_s, wall_passed_s)
+        return remaining_s if self._within is None else min(remaining_s, self._within.remaining_s())
+
+
+class Forever(Tenure):
+    """The tenure of a controller that shares its work with nobody."""
+
+    def __init__(self) -> None:
+        """It has no clock and no end."""
+
+    def remaining_s(self) -> float:
+        """For ever."""
+        return math.inf

@@ -1,0 +1,85 @@
+"""The kinds of autoscalers: the built-in HorizontalPodAutoscaler, and the PodAutoscaler of our own.
+
+Both have the spec and the status of autoscaling/v2. What follows, writes or names autoscalers asks the kind where they
+are served and what they are called. A PodAutoscaler may have the name of a HorizontalPodAutoscaler: the keys under
+which the controller keeps what it knows differ by a prefix, which no name of an object can have.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from podscaler.kube.client import urls
+from podscaler.kube.informers.cache import Key
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerKind:
+    """One kind.
+
+    Attributes:
+        flag: how `--autoscaler-kinds` and `podscaler migrate` call it.
+        prefix: of the name in keys.
+    """
+
+    flag: str
+    group: str
+    version: str
+    kind: str
+    plural: str
+    prefix: str = ""
+
+    @property
+    def api_version(self) -> str:
+        """`autoscaling/v2`."""
+        return f"{self.group}/{self.version}"
+
+    @property
+    def word(self) -> str:
+        """How logs call one: `horizontalpodautoscaler`."""
+        return self.kind.lower()
+
+    @property
+    def resource(self) -> str:
+        """Its group-resource, for messages."""
+        return f"{self.plural}.{self.group}"
+
+    def key(self, namespace: str, name: str) -> Key:
+        """Under which the controller keeps what it knows of one."""
+        return namespace, f"{self.prefix}{name}"
+
+    def path(self, namespace: str = "", *rest: str) -> str:
+        """Of the collection in a namespace (empty: in all), or of what `rest` names in it."""
+        place = ("namespaces", namespace) if namespace else ()
+        return urls.group_version(self.group, self.version) + urls.path(*place, self.plural, *rest)
+
+
+HPA = AutoscalerKind("hpa", "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+POD_AUTOSCALER = AutoscalerKind(
+    "podautoscaler", "podscaler.dev", "v1alpha1", "PodAutoscaler", "podautoscalers", "podautoscaler/"
+)
+KINDS: Sequence[AutoscalerKind] = (HPA, POD_AUTOSCALER)
+"""All of them."""
+NAMES: Mapping[str, AutoscalerKind] = {
+    **{name: kind for kind in KINDS for name in (kind.flag, kind.word, kind.plural)},
+    "pa": POD_AUTOSCALER,
+}
+"""By what commands call them."""
+
+
+def parse(text: str) -> tuple[AutoscalerKind, ...]:
+    """The kinds of `hpa,podautoscaler`, each once, in the order of KINDS. Raises ValueError."""
+    wanted = {part.strip() for part in text.split(",")}
+    unknown = sorted(wanted - {kind.flag for kind in KINDS})
+    if unknown:
+        raise ValueError(f'"{unknown[0]}" is none of {", ".join(kind.flag for kind in KINDS)}')
+    return tuple(kind for kind in KINDS if kind.flag in wanted)
+
+
+def of_key(key: Key) -> AutoscalerKind:
+    """The kind of the autoscaler that has the key."""
+    return POD_AUTOSCALER if key[1].startswith(POD_AUTOSCALER.prefix) else HPA
+
+
+def object_key(key: Key) -> Key:
+    """Namespace and name of the object that has the key."""
+    return key[0], key[1].removeprefix(of_key(key).prefix)

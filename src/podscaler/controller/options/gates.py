@@ -1,0 +1,84 @@
+"""The feature gates that change what the autoscaler does, with their states in Kubernetes v1.37.
+
+`--feature-gates` sets them. A gate that upstream has locked cannot be changed; a name that is not here is refused, so
+that a typing mistake never passes as "switched off".
+
+Source: docs/spec/decision.md 1.2 (Feature gates); the messages of k8s.io/component-base/featuregate.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from podscaler.base.errors import UsageError
+
+TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+ALL_BETA = "AllBeta"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One gate: what it is when nobody sets it, and whether anybody may."""
+
+    default: bool
+    stage: str
+    locked: bool = False
+
+
+HPA_SCALE_TO_ZERO = "HPAScaleToZero"
+HPA_CONFIGURABLE_TOLERANCE = "HPAConfigurableTolerance"
+HPA_GENERATION = "HPAGeneration"
+HPA_OPTIMIZED_SELECTOR_STORE = "HPAOptimizedSelectorStore"
+STALE_CONTROLLER_CONSISTENCY = "StaleControllerConsistencyHPA"
+POD_LEVEL_RESOURCES = "PodLevelResources"
+
+KNOWN: Mapping[str, Gate] = {
+    HPA_SCALE_TO_ZERO: Gate(True, "BETA"),
+    HPA_CONFIGURABLE_TOLERANCE: Gate(True, "GA", locked=True),
+    HPA_GENERATION: Gate(True, "BETA"),
+    HPA_OPTIMIZED_SELECTOR_STORE: Gate(True, "BETA"),
+    STALE_CONTROLLER_CONSISTENCY: Gate(True, "BETA"),
+    POD_LEVEL_RESOURCES: Gate(True, "BETA"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """Which gates are on; `parse` makes it from a flag."""
+
+    chosen: Mapping[str, bool] = field(default_factory=dict)
+
+    def enabled(self, name: str) -> bool:
+        """Whether the gate of that name (one of KNOWN) is on."""
+        return self.chosen.get(name, KNOWN[name].default)
+
+    def __str__(self) -> str:
+        """What was chosen, as the flag says it."""
+        return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
+
+
+def parse(text: str) -> FeatureGates:
+    """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
+    chosen: dict[str, bool] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, word = (part.strip() for part in entry.partition("="))
+        if not separator:
+            raise UsageError(f"--feature-gates: missing bool value for {name}")
+        if word not in TRUE_WORDS | FALSE_WORDS:
+            raise UsageError(f'--feature-gates: invalid value of {name}={word}: "{word}" is neither true nor false')
+        chosen |= _meant(name, word in TRUE_WORDS)
+    return FeatureGates(chosen)
+
+
+def _meant(name: str, on: bool) -> dict[str, bool]:
+    if name == ALL_BETA:
+        return {known: on for known, gate in KNOWN.items() if gate.stage == "BETA"}
+    gate = KNOWN.get(name)
+    if gate is None:
+        raise UsageError(f"--feature-gates: unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
+    if gate.locked and on != gate.default:
+        locked_to = str(gate.default).lower()
+        raise UsageError(
+            f"--feature-gates: cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}"
+        )
+    return {name: on}

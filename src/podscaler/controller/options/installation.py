@@ -1,0 +1,47 @@
+"""Which installation of podscaler a controller belongs to, as its writes tell others: by their field manager.
+
+The command names its client by `user_agent`, whose first word the API server notes in metadata.managedFields;
+`podscaler.controller.informers.other_controllers` takes every other manager to be another controller. Rules:
+
+1. Controllers that elect by the same Lease are one installation: the Lease says which of them writes. By the default
+   Lease, which the command, the chart and the manifests share, it is called `podscaler`.
+2. By another Lease it is another installation, and its manager has a hash of the Lease's namespace and name.
+3. A controller without a Lease (`--leader-elect=false`) is an installation of its own, told by the name of its host: it
+   is the same again after a restart. The autoscaler of `podscaler up` is called `podscaler-up`.
+
+Source: docs/decisions/installations.md.
+"""
+
+import hashlib
+import sys
+
+from podscaler.base.version import __version__
+from podscaler.controller.leaderelection import lease
+
+MANAGER = "podscaler"
+"""Of the installation that elects by the default Lease."""
+MIGRATION = f"{MANAGER}-migrate"
+"""Of `podscaler migrate`, which is no controller."""
+UP = f"{MANAGER}-up"
+"""Of the autoscaler of `podscaler up`."""
+
+
+def of_lease(namespace: str, name: str) -> str:
+    """The field manager of the controllers that elect by that Lease."""
+    if (namespace, name) == (lease.NAMESPACE, lease.NAME):
+        return MANAGER
+    return f"{MANAGER}-{_short(f'{namespace}/{name}')}"
+
+
+def of_host(host: str) -> str:
+    """The field manager of a controller that takes no Lease, on the host of that name."""
+    return f"{MANAGER}-alone-{_short(host)}"
+
+
+def user_agent(manager: str) -> str:
+    """The User-Agent by which API servers call a controller's field manager so."""
+    return f"{manager}/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,153 @@
+"""The controller's settings: what its flags set, checked.
+
+`podscaler.cli.options.settings` makes them from flags; `podscaler.controller.controller` and what it calls read them.
+
+Source: docs/spec/controller.md 7 (Flags).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.api.machinery import duration
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.options import autoscaler_kinds, gates, installation
+from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
+from podscaler.controller.options.gates import FeatureGates
+from podscaler.core.model import emulation
+from podscaler.core.model import settings as core_settings
+
+TURNS_PER_WORKER = 20
+"""A sync waits for the answer to a write most of its time; five in flight would be held up by a server that is slow."""
+MAX_TICK_S = 2.0
+REACTING_TICK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """One value for each flag of kube-controller-manager, with its default.
+
+    Attributes:
+        concurrent_syncs: `--concurrent-horizontal-pod-autoscaler-syncs`, workers in parallel.
+        sync_period_ns: `--horizontal-pod-autoscaler-sync-period`, greater than 0.
+        downscale_stabilization_ns: `--horizontal-pod-autoscaler-downscale-stabilization`.
+        tolerance: `--horizontal-pod-autoscaler-tolerance`, as a ratio.
+        cpu_initialization_period_ns: `--horizontal-pod-autoscaler-cpu-initialization-period`.
+        initial_readiness_delay_ns: `--horizontal-pod-autoscaler-initial-readiness-delay`.
+        gates: `--feature-gates`.
+        algorithm: `--algorithm`, one of core's ALGORITHMS.
+        upscale_delay_ns: `--horizontal-pod-autoscaler-upscale-delay`; None: as the algorithm does.
+        downscale_delay_ns: `--horizontal-pod-autoscaler-downscale-delay`; None: as the algorithm does.
+        emulate: `--emulate`, the version of Kubernetes whose arithmetic applies.
+        history_namespace: where histories outlive the process; None: nowhere (`--history=memory`).
+        settings_namespace: where the settings are published, or removed; `--history-namespace`.
+        status_period_ns: `--status-period`, how often a status is written in which only values of metrics changed, at
+            most; 0: at every change, as upstream.
+        reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
+        kinds: `--autoscaler-kinds`, which kinds of autoscalers are looked after.
+        dry_run: `--dry-run`, whether nothing at all is written.
+        compares: `--compare`, whether decisions are compared with what another controller wrote; only with `dry_run`.
+        other_controller: `--other-controller`, one of `podscaler.controller.coexistence.standby.POLICIES`.
+        field_manager: of our own writes, as `podscaler.controller.options.installation` has it.
+    """
+
+    concurrent_syncs: int = 5
+    sync_period_ns: int = 15 * NANOSECONDS
+    downscale_stabilization_ns: int = 300 * NANOSECONDS
+    tolerance: float = 0.1
+    cpu_initialization_period_ns: int = 300 * NANOSECONDS
+    initial_readiness_delay_ns: int = 30 * NANOSECONDS
+    gates: FeatureGates = field(default_factory=FeatureGates)
+    algorithm: str = core_settings.CURRENT
+    upscale_delay_ns: int | None = None
+    downscale_delay_ns: int | None = None
+    emulate: str = emulation.V1_37.version
+    history_namespace: str | None = "kube-system"
+    settings_namespace: str = "kube-system"
+    status_period_ns: int = 0
+    reacts: bool = False
+    kinds: tuple[AutoscalerKind, ...] = (autoscaler_kinds.HPA,)
+    dry_run: bool = False
+    compares: bool = False
+    other_controller: str = "ignore"
+    field_manager: str = installation.MANAGER
+
+    @property
+    def turns(self) -> int:
+        """How many syncs run at once, not counting those that wait for metrics: what is left is mostly waiting too."""
+        return TURNS_PER_WORKER * self.concurrent_syncs
+
+    @property
+    def tick_s(self) -> float:
+        """How old an answer about metrics may be that a sync is given, in seconds.
+
+        A tenth of the period, and no more than two seconds; who reacts to changes looks every second.
+        """
+        return min(self.sync_period_s / 10, REACTING_TICK_S if self.reacts else MAX_TICK_S)
+
+    @property
+    def status_period_s(self) -> float:
+        """How often a status is written in which only values of metrics changed, in seconds; 0: always."""
+        return self.status_period_ns / NANOSECONDS
+
+    @property
+    def sync_period_s(self) -> float:
+        """The sync period in seconds."""
+        return self.sync_period_ns / NANOSECONDS
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """All settings by the names of their flags, as recordings keep them."""
+        prefix = "horizontal-pod-autoscaler-"
+        return {
+            "concurrent-horizontal-pod-autoscaler-syncs": self.concurrent_syncs,
+            f"{prefix}sync-period": duration.text(self.sync_period_ns),
+            f"{prefix}downscale-stabilization": duration.text(self.downscale_stabilization_ns),
+            f"{prefix}tolerance": self.tolerance,
+            f"{prefix}cpu-initialization-period": duration.text(self.cpu_initialization_period_ns),
+            f"{prefix}initial-readiness-delay": duration.text(self.initial_readiness_delay_ns),
+            "feature-gates": str(self.gates),
+            **self._older_flags,
+            "history": "memory" if self.history_namespace is None else "cluster",
+            **self._own_flags,
+        }
+
+    @property
+    def _own_flags(self) -> dict[str, Any]:
+        """Those that no release has and that are in use."""
+        period = {"status-period": duration.text(self.status_period_ns)} if self.status_period_ns else {}
+        kinds = {} if self.kinds == (autoscaler_kinds.HPA,) else {"autoscaler-kinds": self._kinds_text}
+        return period | ({"react-to-changes": True} if self.reacts else {}) | kinds
+
+    @property
+    def _kinds_text(self) -> str:
+        return ",".join(kind.flag for kind in self.kinds)
+
+    @property
+    def _older_flags(self) -> dict[str, str]:
+        """Those of other releases that are in use; `--emulate` is not among them: it is the recording's version."""
+        delays = {"upscale-delay": self.upscale_delay_ns, "downscale-delay": self.downscale_delay_ns}
+        flags = {
+            f"horizontal-pod-autoscaler-{name}": duration.text(ns) for name, ns in delays.items() if ns is not None
+        }
+        return flags if self.algorithm == core_settings.CURRENT else {"algorithm": self.algorithm} | flags
+
+    @property
+    def decision(self) -> core_settings.Settings:
+        """The part of the settings that decisions look at."""
+        enabled = self.gates.enabled
+        return core_settings.Settings(
+            tolerance=self.tolerance,
+            downscale_stabilization_ns=self.downscale_stabilization_ns,
+            cpu_initialization_period_ns=self.cpu_initialization_period_ns,
+            initial_readiness_delay_ns=self.initial_readiness_delay_ns,
+            algorithm=self.algorithm,
+            upscale_delay_ns=self.upscale_delay_ns,
+            downscale_delay_ns=self.downscale_delay_ns,
+            emulation=emulation.VERSIONS[self.emulate],
+            gates=core_settings.Gates(
+                scale_to_zero=enabled(gates.HPA_SCALE_TO_ZERO),
+                generation=enabled(gates.HPA_GENERATION),
+                optimized_selector_store=enabled(gates.HPA_OPTIMIZED_SELECTOR_STORE),
+                pod_level_resources=enabled(gates.POD_LEVEL_RESOURCES),
+            ),
+        )

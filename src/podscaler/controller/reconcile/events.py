@@ -1,0 +1,174 @@
+"""Events about autoscalers, written beside the work: a sync never waits for them.
+
+Syncs call `Recorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait, more are dropped.
+What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
+
+An event is written by the tenure of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
+hand-over of one shard neither holds up nor drops the events of others.
+
+Source: docs/spec/controller.md 6 (Events).
+"""
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.controller.leaderelection import fence
+from podscaler.controller.leaderelection.fence import Deposed
+from podscaler.controller.leaderelection.shard_ownership import Part, all_of_it
+from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "horizontal-pod-autoscaler"
+BUFFER_EVENTS = 1000
+TRIES = 12
+RETRY_DELAY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The autoscaler that an event is about."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    kind: AutoscalerKind = HPA
+
+
+class _Waiting(NamedTuple):
+    """An event that is not written yet.
+
+    Attributes:
+        tenure: of the sync that recorded it; None: it had none.
+        over: set when the event is written or given up.
+    """
+
+    subject: Subject
+    event: EventDraft
+    tenure: Tenure | None
+    over: asyncio.Event
+
+
+class Recorder:
+    """See the module.
+
+    Args:
+        client: where events are written.
+        clock: for stamps and waits.
+        rng: for the first wait and for the correlation.
+    """
+
+    def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._correlator = Correlator(rng)
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(BUFFER_EVENTS)
+        self._unwritten: dict[int, _Waiting] = {}
+        self._last_at_ns = 0
+        self.dropped = 0
+
+    def record(self, subject: Subject, type_: str, reason: str, message: str) -> None:
+        """Have an event written soon. Never waits; drops the event when too many wait."""
+        log.debug("event %s/%s: %s %s: %s", subject.namespace, subject.name, type_, reason, message)
+        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
+        identity = (subject.namespace, subject.name, subject.uid)
+        event = EventDraft(identity, subject.name, type_, reason, message, self._last_at_ns)
+        waiting = _Waiting(subject, event, fence.entered(), asyncio.Event())
+        try:
+            self._queue.put_nowait(waiting)
+            self._unwritten[event.at_ns] = waiting
+        except asyncio.QueueFull:
+            self.dropped += 1
+            if self.dropped == 1:
+                log.warning("%d events wait to be written; new ones are dropped", BUFFER_EVENTS)
+
+    async def run(self) -> None:
+        """Write events until cancelled."""
+        while True:
+            waiting = await self._queue.get()
+            fence.enter(waiting.tenure)
+            try:
+                event = self._correlator.correlate(waiting.event)
+                if event is not None:
+                    await self._deliver(waiting.subject, event)
+            finally:
+                del self._unwritten[waiting.event.at_ns]
+                waiting.over.set()
+
+    async def flush(self, part: Part = all_of_it) -> None:
+        """Return once everything recorded so far about the autoscalers of a part was written or given up."""
+        for waiting in list(self._unwritten.values()):
+            subject = waiting.subject
+            if part(subject.kind.key(subject.namespace, subject.name)):
+                await waiting.over.wait()
+
+    async def _deliver(self, subject: Subject, event: EventDraft) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._write(subject, event)
+                return
+            except Deposed as error:
+                log.info("event %s is dropped: %s", event.name, error)
+                return
+            except StatusError as error:
+                if error.code != 0:
+                    level = logging.DEBUG if error.code == 401 else logging.WARNING  # 401 is reported once for all
+                    log.log(level, "event %s was rejected and is dropped: %s", event.name, error)
+                    return
+                log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
+            if attempt < TRIES:
+                await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
+        log.warning("event %s was given up after %d tries", event.name, TRIES)
+
+    async def _write(self, subject: Subject, event: EventDraft) -> None:
+        path = urls.path("api", "v1", "namespaces", subject.namespace, "events")
+        if event.count > 1:
+            patch = {"count": event.count, "lastTimestamp": rfc3339(event.at_ns), "message": event.message}
+            body, place = msgspec.json.encode(patch), path + urls.path(event.name)
+            try:
+                await self._client.patch(place, body, subject="events", content_type=STRATEGIC_MERGE_PATCH)
+                return
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+        await self._client.post(path, msgspec.json.encode(to_object(subject, event)), subject="events")
+
+
+def to_object(subject: Subject, event: EventDraft) -> dict[str, object]:
+    """The core/v1 Event as JSON-ready data."""
+    return {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": event.name, "namespace": subject.namespace},
+        "involvedObject": {
+            "kind": subject.kind.kind,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "uid": subject.uid,
+            "apiVersion": subject.kind.api_version,
+            "resourceVersion": subject.resource_version,
+        },
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": COMPONENT},
+        "firstTimestamp": rfc3339(event.first_at_ns),
+        "lastTimestamp": rfc3339(event.at_ns),
+        "count": event.count,
+        "type": event.type,
+        "eventTime": None,
+        "reportingComponent": "" if event.combined else COMPONENT,
+        "reportingInstance": "",
+    }

@@ -1,0 +1,137 @@
+"""A recording kept in a file, beside the work.
+
+Made by the command line; syncs report to it. Once a second what has been reported goes to the file, in a thread:
+encoded, compressed and flushed. So a kill loses the last second or two, and the rest of the file can be read. Rules:
+
+1. No more than WAITING_MAX reports wait. When the disk is slower than that, or fails, lines are lost; they are counted
+   and said, and the autoscaling goes on.
+2. After a failure of the disk a fresh file is tried once a minute.
+
+Source: docs/recordings.md.
+"""
+
+import asyncio
+import logging
+import threading
+
+from podscaler.base.clock import Clock
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.controller.recording.record_lines import RecordLines
+from podscaler.controller.recording.recording import End, SyncRecord
+
+log = logging.getLogger(__name__)
+
+FLUSH_PERIOD_S = 1.0
+RETRY_PERIOD_S = 60.0
+WAITING_MAX = 4096
+CHUNK_BYTES = 256 * 1024
+
+
+class FileRecording:
+    """See the module. `close` ends the file.
+
+    Args:
+        file: begun already.
+        clock: between flushes.
+    """
+
+    is_on = True
+
+    def __init__(self, file: RecordFile, clock: Clock) -> None:
+        self._file = file
+        self._clock = clock
+        self._waiting: list[SyncRecord | End] = []
+        self._filled = asyncio.Event()
+        self._in_thread = threading.Lock()
+        self._writing: asyncio.Task[None] | None = None
+        self._lines = RecordLines()
+        self._failed_at_s: float | None = None
+        self.lines_written = 0
+        self.lines_lost = 0
+
+    def report(self, what: SyncRecord | End) -> None:
+        """Keep it; never waits."""
+        if len(self._waiting) >= WAITING_MAX:
+            if not self.lines_lost:
+                log.warning("the recording %s: the disk is too slow; lines are lost", self._file.path)
+            self.lines_lost += 1
+            return
+        self._waiting.append(what)
+        self._filled.set()
+
+    async def run(self) -> None:
+        """Write once a second until cancelled."""
+        while True:
+            await self._filled.wait()
+            await self._clock.sleep(FLUSH_PERIOD_S)
+            await self._write_waiting()
+
+    async def close(self) -> None:
+        """Write what waits, and end the file."""
+        await self._write_waiting()
+        await asyncio.to_thread(self._close)
+
+    async def _write_waiting(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._filled.clear()
+        self._writing = asyncio.create_task(self._write_after(self._writing, batch))
+        await asyncio.shield(self._writing)  # who is cancelled here takes no lines along: `close` waits for them
+
+    async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | End]) -> None:
+        if earlier is not None:
+            await earlier
+        if batch:
+            await asyncio.to_thread(self._write, batch)
+
+    def _write(self, batch: list[SyncRecord | End]) -> None:
+        with self._in_thread:
+            try:
+                if self._failed_at_s is not None and not self._recovers():
+                    self.lines_lost += len(batch)
+                    return
+                self._write_chunks(batch)
+                self._file.flush()
+                self.lines_written += len(batch)
+            except OSError as error:
+                self._fail(error, len(batch))
+
+    def _write_chunks(self, batch: list[SyncRecord | End]) -> None:
+        """Write it in large pieces: compressing lets the event loop run, and getting back takes milliseconds."""
+        chunk: list[bytes] = []
+        size_bytes = 0
+        for what in batch:
+            if not chunk and self._file.is_full:
+                self._begin()
+            chunk.append(line := self._lines.of(what))
+            size_bytes += len(line)
+            if size_bytes >= CHUNK_BYTES:
+                self._file.write(b"".join(chunk))
+                chunk, size_bytes = [], 0
+        self._file.write(b"".join(chunk))
+
+    def _begin(self) -> None:
+        self._file.begin()
+        self._lines.restart()
+
+    def _recovers(self) -> bool:
+        """Whether writing may be tried again, in a fresh file. Raises OSError where that cannot be begun."""
+        if self._clock.monotonic_s() - (self._failed_at_s or 0.0) < RETRY_PERIOD_S:
+            return False
+        self._begin()
+        log.info("the recording %s goes on in a fresh file; %d lines are lost", self._file.path, self.lines_lost)
+        self._failed_at_s = None
+        return True
+
+    def _fail(self, error: OSError, lines: int) -> None:
+        if self._failed_at_s is None:
+            log.warning("the recording %s cannot be written: %s; lines are lost", self._file.path, error.strerror)
+        self._failed_at_s = self._clock.monotonic_s()
+        self._file.abandon()
+        self.lines_lost += lines
+
+    def _close(self) -> None:
+        with self._in_thread:
+            try:
+                self._file.close()
+            except OSError as error:
+                log.warning("the recording %s cannot be ended: %s", self._file.path, error.strerror)

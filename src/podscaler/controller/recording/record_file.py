@@ -1,0 +1,154 @@
+"""A recording on disk: a gzip file that is followed by a fresh one when it is full, the older ones numbered.
+
+`podscaler.controller.recording.recording` writes through it, in a thread: everything here blocks. Invariants:
+
+1. Every file is a recording of its own, with a header; what `flush` has returned for is on its way to the disk and can
+   be read again after a kill, up to that point.
+2. Files are readable by their owner alone (mode 0600): they show how a cluster is loaded.
+3. There are never more than `files` of them, each about `max_bytes` long at most. The newest is FILE, the ones before
+   are numbered, 1 being the latest: `web.recording.jsonl.gz`, `web.1.recording.jsonl.gz`, ...
+4. A FILE that is no recording is never moved, overwritten or deleted, nor is one that another process writes.
+"""
+
+import fcntl
+import os
+import stat
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+from podscaler.api.typed import recording
+from podscaler.base.errors import UsageError
+
+GZIP_WINDOW_BITS = 31
+GZIP_MAGIC = b"\x1f\x8b"
+LEVEL = 6
+SUFFIXES = (".gz", ".jsonl", ".recording")
+HEADER_MAX_BYTES = 64 * 1024
+
+
+class RecordFile:
+    """See the module.
+
+    Args:
+        path: FILE.
+        header: the first line of each file.
+        max_bytes: how long (compressed) a file grows before the next one is begun.
+        files: how many are kept, FILE included; at least 1.
+    """
+
+    def __init__(self, path: Path, header: bytes, *, max_bytes: int, files: int) -> None:
+        self.path = path
+        self._header = header
+        self._max_bytes = max_bytes
+        self._files = files
+        self._descriptor = -1
+        self._compressor = zlib.compressobj()
+        self._size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next line should begin a fresh file."""
+        return self._size_bytes >= self._max_bytes
+
+    def check(self) -> None:
+        """Return if FILE can be begun. Raises UsageError: something else is there, or somebody else writes it."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(f"--record: cannot open {self.path}: {error.strerror}") from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UsageError(f"--record: {self.path} is not a regular file")
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if not _is_recording(os.read(descriptor, HEADER_MAX_BYTES)):
+                raise UsageError(f"--record: {self.path} exists and is not a recording; it is left alone")
+        except BlockingIOError as error:
+            raise UsageError(f"--record: another process is recording to {self.path}") from error
+        finally:
+            os.close(descriptor)
+
+    def begin(self) -> None:
+        """Go on in a fresh file; what FILE was before is numbered. Raises OSError: then nothing has been moved."""
+        fresh = self.path.with_name(f"{self.path.name}.new")
+        with suppress(FileNotFoundError):
+            fresh.unlink()
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
+            start = compressor.compress(self._header) + compressor.flush(zlib.Z_SYNC_FLUSH)
+            _write_all(descriptor, start)
+            self._end_member()
+            self._number()
+            fresh.rename(self.path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor, self._compressor, self._size_bytes = descriptor, compressor, len(start)
+
+    def write(self, line: bytes) -> None:
+        """Add a line (or some). Raises OSError: the file must not be written any more, only `begin` helps."""
+        self._put(self._compressor.compress(line))
+
+    def flush(self) -> None:
+        """Hand everything so far to the system. Raises OSError, as `write`."""
+        self._put(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+
+    def abandon(self) -> None:
+        """Leave the file as it is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def close(self) -> None:
+        """End the file in good order, if there is one. Raises OSError."""
+        self._end_member()
+
+    def _put(self, packed: bytes) -> None:
+        if packed:
+            _write_all(self._descriptor, packed)
+            self._size_bytes += len(packed)
+
+    def _end_member(self) -> None:
+        if self._descriptor < 0:
+            return
+        try:
+            self._put(self._compressor.flush(zlib.Z_FINISH))
+        finally:
+            self.abandon()
+
+    def _number(self) -> None:
+        for number in range(self._files - 1, 0, -1):
+            source = self._numbered(number - 1)
+            with suppress(FileNotFoundError):
+                source.replace(self._numbered(number))
+
+    def _numbered(self, number: int) -> Path:
+        if not number:
+            return self.path
+        stem, ending = self.path.name, ""
+        for suffix in SUFFIXES:
+            if stem.endswith(suffix) and stem != suffix:
+                stem, ending = stem.removesuffix(suffix), suffix + ending
+        return self.path.with_name(f"{stem}.{number}{ending}")
+
+
+def _is_recording(start: bytes) -> bool:
+    """Whether a file that begins so is empty, or a recording."""
+    try:
+        if start.startswith(GZIP_MAGIC):
+            start = zlib.decompressobj(GZIP_WINDOW_BITS).decompress(start, HEADER_MAX_BYTES)
+        if start:
+            recording.read_header(start.partition(b"\n")[0])
+    except (zlib.error, recording.RecordingError):
+        return False
+    return True
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

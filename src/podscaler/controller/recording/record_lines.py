@@ -1,0 +1,109 @@
+"""The lines of a recording: what a sync saw and did, as text.
+
+`podscaler.controller.recording.file_recording` asks for the lines of each report, in order, in its thread. Invariant:
+replaying a file gives the decisions that were taken. So the lines tell what was remembered before a sync wherever a
+reader of the file cannot know it: at the first line of an autoscaler, and after a lost one.
+
+Source: docs/recordings.md.
+"""
+
+import msgspec
+
+from podscaler.api.machinery import instants, meta
+from podscaler.api.typed import recording
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler, Scale
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.core.model import history
+from podscaler.core.model.history import History
+from podscaler.core.model.model import Failure
+from podscaler.core.replay import recorded_history
+from podscaler.kube.informers.cache import Key
+from podscaler.metrics.queries import Answered
+
+
+class RecordLines:
+    """The texts of reports, and what a reader of the file knows by then."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[History, int]] = {}
+
+    def restart(self) -> None:
+        """A fresh file begins: its reader knows nothing."""
+        self._known.clear()
+
+    def of(self, what: SyncRecord | End) -> bytes:
+        """The lines that tell it."""
+        if isinstance(what, End):
+            self._known.pop(what.key, None)
+            return _end_line(what.key, what.at_ns)
+        key = what.autoscaler.key
+        past, last_at_ns = self._known.get(key, (history.EMPTY, what.at_ns))
+        text = b""
+        if what.at_ns < last_at_ns:  # the wall clock was set back: for a reader the autoscaler begins anew
+            text, past = _end_line(key, what.at_ns), history.EMPTY
+        self._known[key] = what.decision.history, what.at_ns
+        return text + recording.sync_line(_sync_line(what, None if past == what.past else what.past))
+
+
+def _end_line(key: Key, at_ns: int) -> bytes:
+    return recording.deleted_line(instants.exact(at_ns), "/".join(key))
+
+
+def _sync_line(sync: SyncRecord, past: History | None) -> recording.SyncLine:
+    trace, observation = sync.decision.trace, sync.seen.observation
+    overlapping = trace.selection.overlapping if trace.selection else ()
+    return recording.SyncLine(
+        time=instants.exact(sync.at_ns),
+        hpa=_with_kind(sync.autoscaler),
+        scale=_scale(sync.seen),
+        scale_update=_attempts(sync),
+        scaled_at=instants.exact(trace.write.at) if trace.write else "",
+        status_update=_refused(sync.status_refusal) if sync.status_refusal else None,
+        pods=tuple([msgspec.Raw(pod.text) for pod in sync.seen.pods]),
+        metrics=tuple([_answer(answer) for answer in sync.seen.answers]),
+        neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
+        history=None if past is None else recorded_history.written(past),
+        gone=not observation.is_registered,
+    )
+
+
+def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
+    """The object as a HorizontalPodAutoscaler, which is what readers know; one of another kind by its longer name."""
+    name = autoscaler.key[1]
+    metadata = (
+        autoscaler.metadata if not autoscaler.kind.prefix else msgspec.structs.replace(autoscaler.metadata, name=name)
+    )
+    return msgspec.structs.replace(
+        autoscaler.wire, kind="HorizontalPodAutoscaler", api_version="autoscaling/v2", metadata=metadata
+    )
+
+
+def _scale(seen: ObservedSync) -> Scale | meta.Status:
+    scale = seen.observation.scale
+    if isinstance(scale, Failure):
+        return _failed(scale)
+    return seen.target.scale if seen.target else Scale()
+
+
+def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
+    if not sync.refusals:
+        return ()
+    refusals = tuple([_refused(error) for error in sync.refusals])
+    return refusals if sync.decision.replicas is None else (*refusals, _scale(sync.seen))
+
+
+def _answer(answer: Answered | None) -> recording.Answer | None:
+    if answer is not None and isinstance(answer.facts, Failure):
+        return _failed(answer.facts)
+    return None if answer is None else answer.wire
+
+
+def _refused(error: StatusError) -> meta.Status:
+    return meta.Status("v1", status="Failure", message=error.message, reason=error.reason, code=error.code)
+
+
+def _failed(failure: Failure) -> meta.Status:
+    return meta.Status("v1", status="Failure", message=failure.message, reason=failure.reason, code=failure.code)

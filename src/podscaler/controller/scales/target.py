@@ -1,0 +1,172 @@
+"""What an autoscaler scales: reading and writing the scale subresource of its target.
+
+The reconciler reads once at the start of a sync, and writes with what it read. Reading goes through discovery,
+because a target is named by kind; the version that its reference names does not matter. What is known already
+(`podscaler.controller.scales.target_informer`) is not asked for.
+
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
+conflict) and 10 (REST requests).
+"""
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
+from podscaler.base.clock import Clock
+from podscaler.base.concurrency import Away, stay
+from podscaler.base.errors import StatusError
+from podscaler.controller.scales.target_informer import KnownScales, NoneKnown
+from podscaler.kube.client import typed_responses, urls
+from podscaler.kube.client.client import Client, is_conflict
+from podscaler.kube.client.discovery import NO_KIND_MATCH, Discovery, RESTMapping
+from podscaler.kube.informers.cache import Key
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+RETRY_DELAY_S = 0.010
+JITTER_RATIO = 0.1
+_SCALE = msgspec.json.Decoder(Scale)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    """A target that was read.
+
+    Attributes:
+        mapping: where objects of its kind are found.
+        key: its namespace and name.
+        kind: as the reference names it.
+        scale: as read.
+    """
+
+    mapping: RESTMapping
+    key: Key
+    kind: str
+    scale: Scale
+
+    @property
+    def path(self) -> str:
+        """Of its scale subresource."""
+        return _path(self.mapping, self.key)
+
+    @property
+    def subject(self) -> str:
+        """Resource and name, for error texts."""
+        return f"{self.mapping.plural} {self.key[1]}"
+
+    @property
+    def reference(self) -> str:
+        """For the log: `<kind>/<namespace>/<name>`."""
+        return f"{self.kind}/{self.key[0]}/{self.key[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a scale: whether it was written, and why each failed attempt failed, in order."""
+
+    is_done: bool
+    refusals: Sequence[StatusError]
+
+
+class Targets:
+    """The scale subresources of one API server.
+
+    Args:
+        client: where to ask.
+        discovery: what the server serves.
+        clock: for the waits between attempts.
+        rng: for their jitter.
+        known: who may know scales without asking.
+        away: what to be in while waiting for an answer.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        known: KnownScales | None = None,
+        away: Away = stay,
+    ) -> None:
+        self._known = known or NoneKnown()
+        self._away = away
+        self._client = client
+        self._discovery = discovery
+        self._clock = clock
+        self._rng = rng
+
+    async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
+        """The target with its scale.
+
+        Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
+        resource, if the kind is served under several names.
+        """
+        first: StatusError | None = None
+        key = (namespace, reference.name)
+        for mapping in await self._resources(reference):
+            try:
+                scale = self._known.find(mapping, key) or await self._asked(mapping, key)
+                return ScaleTarget(mapping, key, reference.kind, scale)
+            except StatusError as error:
+                first = first or error
+        raise first or StatusError("unrecognized resource", code=0)
+
+    async def _asked(self, mapping: RESTMapping, key: Key) -> Scale:
+        async with self._away():
+            return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
+
+    async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
+        """One mapping for each resource: the preferred version serves the scale of all."""
+        group = reference.api_version.rpartition("/")[0]
+        by_plural: dict[str, RESTMapping] = {}
+        try:
+            for mapping in await self._discovery.mappings(group, reference.kind):
+                by_plural.setdefault(mapping.plural, mapping)
+        except StatusError as error:  # the decision tells by the reason that the scale was never asked for
+            raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
+        return list(by_plural.values())
+
+    async def write(self, target: ScaleTarget, replicas: int) -> Written:
+        """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is."""
+        refusals: list[StatusError] = []
+        while True:
+            try:
+                await self._put(target, replicas)
+                return Written(True, refusals)
+            except StatusError as error:
+                refusals.append(error)
+                target = await self._latest(target)
+                if len(refusals) == ATTEMPTS or not is_conflict(error):
+                    return Written(False, refusals)
+            await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
+
+    async def _get(self, path: str, subject: str) -> Scale:
+        return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
+
+    async def _put(self, target: ScaleTarget, replicas: int) -> None:
+        wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
+        answer = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        try:
+            self._known.wrote(target.mapping, _SCALE.decode(answer))
+        except msgspec.DecodeError:
+            log.debug("the answer to a write of %s's scale cannot be read", target.reference)
+
+    async def _latest(self, target: ScaleTarget) -> ScaleTarget:
+        try:
+            return replace(target, scale=await self._get(target.path, target.subject))
+        except StatusError as error:
+            log.warning("error getting latest scale for %s during conflict retry: %s", target.reference, error)
+            return target
+
+
+def _path(mapping: RESTMapping, key: Key) -> str:
+    prefix = urls.group_version(mapping.group, mapping.version)
+    return prefix + urls.path("namespaces", key[0], mapping.plural, urls.object_name(key[1]), "scale")

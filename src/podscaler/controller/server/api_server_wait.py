@@ -1,0 +1,76 @@
+"""Waiting for the API server at the start, and giving up where waiting cannot help.
+
+`podscaler controller` calls `wait_for_server` before it begins. What may heal by itself is said once in the log and
+tried again: a server that is away or busy, a name that is not known yet, credentials that a program or a file renews.
+What it forbids somebody may grant. What cannot heal without a change of the command line or the kubeconfig is a
+UsageError: a server that nobody vouches for, a token that never changes and is refused, no autoscaling/v2.
+"""
+
+import logging
+import random
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.backoff import Backoff
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.transport import TransportError
+
+log = logging.getLogger(__name__)
+
+AUTOSCALERS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+SUBJECT = "horizontalpodautoscalers.autoscaling"
+TIMEOUT_S = 10.0
+NOT_TRUSTED = "tls: failed to verify certificate"
+
+
+async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: random.Random | None = None) -> None:
+    """Return once the server answers and takes us for somebody; it may forbid things.
+
+    Args:
+        client: of the server.
+        config: what the client was opened with, for messages.
+        clock: for the waits.
+        rng: for the spread of the waits.
+
+    Raises:
+        UsageError: in one sentence: what failed and cannot heal, and what to change.
+    """
+    backoff, said = Backoff(rng or random.Random()), ""
+    while (failure := await _failure(client)) is not None:
+        text = sentence(failure, config)
+        if not _may_heal(failure, config):
+            raise UsageError(text)
+        log.log(logging.DEBUG if text == said else logging.WARNING, "%s; trying again", text)
+        said = text
+        await clock.sleep(backoff.next_s())
+    if said:
+        log.info("the API server %s answers", client.server)
+
+
+def sentence(failure: StatusError, config: Config) -> str:
+    """What failed, in one sentence with the server and where its address came from."""
+    server, origin = config.server, config.origin
+    if isinstance(failure, TransportError):
+        return f"cannot reach the API server {server} ({origin}): {failure.cause}"
+    if failure.code == 401:
+        return f"the API server {server} does not accept the credentials of {config.caller}: {failure}"
+    if failure.code == 404:
+        return f"the API server {server} ({origin}) does not serve autoscaling/v2, which needs Kubernetes 1.23 or newer"
+    return f"the API server {server} ({origin}) cannot list horizontalpodautoscalers: {failure}"
+
+
+async def _failure(client: Client) -> StatusError | None:
+    try:
+        await client.get(AUTOSCALERS, subject=SUBJECT, query=[("limit", "1")], timeout_s=TIMEOUT_S)
+    except StatusError as error:
+        return None if error.code == 403 else error
+    return None
+
+
+def _may_heal(failure: StatusError, config: Config) -> bool:
+    if isinstance(failure, TransportError):
+        return not failure.cause.startswith(NOT_TRUSTED)
+    if failure.code == 401:
+        return config.renews_credentials
+    return failure.code == 429 or failure.code >= 500 or failure.code == 0

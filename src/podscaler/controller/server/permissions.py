@@ -1,0 +1,197 @@
+"""What the controller has to be allowed to do, and what of it the API server does not allow.
+
+`podscaler controller` calls `warn` at its start and goes on: somebody may grant what is missing, and what is not used
+is not missed. One line of the log lists all that is missing, and names the manifest that grants it. A refusal later
+shows in conditions, events or the log, as upstream's do.
+
+Source: docs/spec/controller.md 9 (RBAC), and what following pods and keeping histories needs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.base.errors import StatusError
+from podscaler.controller.history import history_maps
+from podscaler.controller.options import autoscaler_kinds
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.kube.client.client import Client
+
+log = logging.getLogger(__name__)
+
+MANIFEST = "deploy/kustomize/base/rbac.yaml"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One thing that the controller has to be allowed to do.
+
+    Attributes:
+        verb, group, resource, subresource: as RBAC has them.
+        purpose: what does not work without it.
+        namespace: where; empty: everywhere.
+        name: of the object, where a role may be limited to some; empty: of all.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    purpose: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The resource as RBAC rules write it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+def _several(verbs: str, group: str, resource: str, subresource: str = "", *, purpose: str) -> list[Permission]:
+    return [Permission(verb, group, resource, subresource, purpose) for verb in verbs.split()]
+
+
+NEEDED = (
+    *_several("list watch", "autoscaling", "horizontalpodautoscalers", purpose="no autoscaler is known"),
+    *_several("update", "autoscaling", "horizontalpodautoscalers", "status", purpose="no status is written"),
+    *_several("list watch", "", "pods", purpose="no autoscaler can decide"),
+    *_several("get update", "apps", "deployments", "scale", purpose="Deployments are not scaled"),
+    *_several("list", "metrics.k8s.io", "pods", purpose="cpu and memory are not known"),
+    *_several("get list", "custom.metrics.k8s.io", "*", purpose="metrics of pods and objects are not known"),
+    *_several("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
+    *_several("create patch", "", "events", purpose="events are not written"),
+)
+"""Scales are asked about for Deployments only: who restricts `*/scale` to some kinds does so on purpose."""
+
+
+def of_histories(namespace: str) -> tuple[Permission, ...]:
+    """What keeping histories in ConfigMaps of `namespace` needs: one of them is asked about for all."""
+    purpose = "histories do not survive a restart"
+    names = {"get": history_maps.NAME, "create": "", "patch": history_maps.NAME}
+    return tuple(
+        Permission(verb, "", "configmaps", purpose=purpose, namespace=namespace, name=name)
+        for verb, name in names.items()
+    )
+
+
+READING = frozenset({"get", "list", "watch"})
+
+
+def of_pod_autoscalers() -> tuple[Permission, ...]:
+    """What looking after PodAutoscalers needs."""
+    kind = autoscaler_kinds.POD_AUTOSCALER
+    return (
+        *_several("list watch", kind.group, kind.plural, purpose="no PodAutoscaler is known"),
+        *_several("update", kind.group, kind.plural, "status", purpose="no status of a PodAutoscaler is written"),
+    )
+
+
+def of_metrics_access() -> tuple[Permission, ...]:
+    """What asking needs who may read /metrics."""
+    purpose = "nobody can read /metrics"
+    return (
+        *_several("create", "authentication.k8s.io", "tokenreviews", purpose=purpose),
+        *_several("create", "authorization.k8s.io", "subjectaccessreviews", purpose=purpose),
+    )
+
+
+def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permission, ...]:
+    """What holding the Lease of that name needs, or those that begin with it: a role may be limited to the one.
+
+    A lone leader does without watching them, and takes over later.
+    """
+    purpose = "no lease can be held, so nothing is done"
+    verbs = dict.fromkeys(("get", "create", "update", "list"), purpose)
+    verbs["watch"] = purpose if is_sharded else "a lease that is released is noticed late"
+    if is_sharded:
+        verbs["delete"] = "the leases of members that are gone stay"
+    return tuple(
+        Permission(
+            verb,
+            "coordination.k8s.io",
+            "leases",
+            purpose=text,
+            namespace=namespace,
+            name=name if verb in {"get", "update"} and not is_sharded else "",
+        )
+        for verb, text in verbs.items()
+    )
+
+
+def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
+    """What a controller with these settings needs."""
+    wanted = list(NEEDED)
+    if settings.history_namespace:
+        wanted += of_histories(settings.history_namespace)
+    if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:
+        wanted += of_pod_autoscalers()
+    if autoscaler_kinds.HPA not in settings.kinds:
+        wanted = [each for each in wanted if each.group != autoscaler_kinds.HPA.group or each.verb in READING]
+    return tuple(each for each in wanted if each.verb in READING or not settings.dry_run)
+
+
+class _Allowed(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Allowed
+
+
+async def warn(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> None:
+    """Say in one line of the log what of `permissions` is missing, if anything is."""
+    found = await missing(client, permissions)
+    if found:
+        log.warning("%s", summary(found, client))
+
+
+async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
+    """What the server does not allow; one that cannot say is taken to allow everything."""
+    allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in permissions))
+    return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
+
+
+def summary(found: Sequence[Permission], client: Client) -> str:
+    """What is missing, with what does not work without it, and how to grant it; `found` has one at least."""
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for each in found:
+        resource = ".".join(filter(None, (each.resource, each.group))) + (
+            f"/{each.subresource}" if each.subresource else ""
+        )
+        where = f" in the namespace {each.namespace}" if each.namespace else ""
+        verbs.setdefault((resource, where, each.purpose), []).append(each.verb)
+    parts = [
+        f"{', '.join(mine)} {resource}{where}" + (f" (without it {purpose})" if purpose else "")
+        for (resource, where, purpose), mine in verbs.items()
+    ]
+    return (
+        f"the API server {client.server} does not allow the user of {client.caller} to: {'; '.join(parts)}. "
+        f"Bind the user to the roles of {MANIFEST}, or install the Helm chart, which has the same; what is allowed "
+        "works meanwhile, and the rest once it is granted"
+    )
+
+
+async def _is_allowed(client: Client, permission: Permission) -> bool:
+    attributes = {
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": permission.resource,
+        "subresource": permission.subresource,
+        "namespace": permission.namespace,
+        "name": permission.name,
+    }
+    review = {
+        "kind": "SelfSubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    try:
+        answer = await client.post(REVIEWS, msgspec.json.encode(review), subject="selfsubjectaccessreviews")
+        return msgspec.json.decode(answer, type=_Review).status.allowed
+    except (StatusError, msgspec.DecodeError) as error:
+        log.debug("whether %s is allowed is not known: %s", permission, error)
+        return True

@@ -1,0 +1,71 @@
+"""Who holds the Lease by which an autoscaler is looked after, as somebody sees it who takes no part in the election.
+
+`podscaler explain` asks. An onlooker has one look and the holders' time stamps: whether a Lease is held is told by
+comparing the clocks of two machines, which elections never do.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from podscaler.api.machinery import instants
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.leaderelection import lease
+from podscaler.controller.leaderelection.lease import Lease
+from podscaler.controller.sharding import assignment
+from podscaler.kube.informers.cache import Key
+
+
+class Holding(NamedTuple):
+    """A Lease, and what it says.
+
+    Attributes:
+        name: of the Lease.
+        holder: who holds it, or held it last; empty: it was released.
+        renewed_at: the instant of the last renewal by the holder's clock; None: not known.
+        is_live: whether it lasts, by the clock of whoever looks.
+        shard: the autoscaler's; None: one controller does everything.
+        shards: how many there are; 0: the same.
+    """
+
+    name: str
+    holder: str
+    renewed_at: int | None
+    is_live: bool
+    shard: int | None
+    shards: int
+
+
+def find(leases: Iterable[Lease], election: str, key: Key, *, now: int) -> Holding | None:
+    """The Lease that counts for an autoscaler; None where there is none.
+
+    Where controllers have split the work in several ways, one after the other, it is one that lasts, else the one that
+    was renewed last.
+
+    Args:
+        leases: of an election, in any order.
+        election: its name.
+        key: the autoscaler's.
+        now: this instant.
+    """
+    found = [each for each in (_holding(one, election, key, now) for one in leases) if each is not None]
+    return max(found, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)
+
+
+def _holding(found: Lease, election: str, key: Key, now: int) -> Holding | None:
+    """What a Lease says about an autoscaler; None where it is that of another shard, or of a member."""
+    shards = int(found.shards) if found.shards.isascii() and found.shards.isdigit() else 0
+    shard = assignment.shard_of(key, shards) if shards else None
+    name = election if shard is None else lease.shard_name(election, shard)
+    if found.metadata.name != name:
+        return None
+    record = found.record
+    renewed_at = _instant(record.renewed_at)
+    is_live = bool(record.holder) and renewed_at is not None and now < renewed_at + record.duration_s * NANOSECONDS
+    return Holding(name, record.holder, renewed_at, is_live, shard, shards)
+
+
+def _instant(text: str | None) -> int | None:
+    try:
+        return instants.parse(text) if text else None
+    except ValueError:  # somebody else's hand: the rest of the Lease may make sense
+        return None

@@ -1,0 +1,115 @@
+"""Upstream's metrics of the requests that the controller sends: how many, with what result, and how long they took.
+
+`podscaler controller` and the autoscaler of `podscaler up` have their clients' requests counted. Watches are counted
+when their answer begins, and have no duration, as upstream.
+
+Source: k8s.io/component-base/metrics/prometheus/restclient (names, labels, buckets).
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from podscaler.base.clock import Clock
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, TransportError
+
+BUCKETS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+NO_ANSWER = "<error>"
+
+
+class ClientRequestMetrics:
+    """`rest_client_requests_total` and `rest_client_request_duration_seconds`.
+
+    Args:
+        registry: where the metrics are exposed.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        requests = Counter(
+            "rest_client_requests",
+            "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
+            ["code", "method", "host"],
+            registry=registry,
+        )
+        durations_s = Histogram(
+            "rest_client_request_duration_seconds",
+            "[ALPHA] Request latency in seconds. Broken down by verb, and host.",
+            ["verb", "host"],
+            buckets=BUCKETS_S,
+            registry=registry,
+        )
+        self._count = cache(lambda code, method, host: requests.labels(code, method, host).inc)
+        self._observe = cache(lambda verb, host: durations_s.labels(verb, host).observe)
+
+    def answered(self, code: str, method: str, host: str) -> None:
+        """A request has its answer, or NO_ANSWER."""
+        self._count(code, method, host)()
+
+    def took(self, verb: str, host: str, duration_s: float) -> None:
+        """A request is over after that time."""
+        self._observe(verb, host)(duration_s)
+
+
+class CountedTransport:
+    """A transport whose requests are counted; see the module.
+
+    Args:
+        transport: where requests go; closed with this one.
+        metrics: what is told of each.
+        clock: for durations.
+    """
+
+    def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:
+        self._transport = transport
+        self._metrics = metrics
+        self._clock = clock
+        self._host = transport.server.partition("://")[2].partition("/")[0]
+
+    @property
+    def server(self) -> str:
+        """As in Transport."""
+        return self._transport.server
+
+    async def request(self, request: Request) -> Response:
+        """As in Transport. Raises TransportError."""
+        began_s, code = self._clock.monotonic_s(), NO_ANSWER
+        try:
+            answer = await self._transport.request(request)
+            code = str(answer.status)
+            return answer
+        finally:
+            self._metrics.took(request.method, self._host, self._clock.monotonic_s() - began_s)
+            self._metrics.answered(code, request.method, self._host)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
+        """As in Transport; entering and reading may raise TransportError."""
+        opened = False
+        try:
+            async with self._transport.stream(request) as stream:
+                opened = True
+                self._metrics.answered(str(stream.status), request.method, self._host)
+                yield stream
+        except TransportError:
+            if not opened:
+                self._metrics.answered(NO_ANSWER, request.method, self._host)
+            raise
+
+    async def close(self) -> None:
+        """As in Transport."""
+        await self._transport.close()
+
+
+def count(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
+    """Have all requests of a client counted; call it before the first.
+
+    Args:
+        client: whose requests.
+        registry: where the metrics are exposed.
+        clock: for durations.
+    """
+    metrics = ClientRequestMetrics(registry)
+    client.look_on(lambda transport: CountedTransport(transport, metrics, clock))

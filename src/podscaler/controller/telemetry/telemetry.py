@@ -1,0 +1,295 @@
+"""The controller's Prometheus metrics, with upstream's names, labels, buckets and stability levels.
+
+The loop and the reconciler report here; `podscaler.controller.server.serving` renders `registry`. Each Telemetry has a
+registry of its own, so that several controllers may live in one process.
+
+Source: docs/spec/controller.md 8 (Prometheus metrics).
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Literal, Protocol
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from podscaler.base.clock import Clock
+from podscaler.kube.informers.cache import Key
+
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream exposes no *_created series
+
+PREFIX = "horizontal_pod_autoscaler_controller"
+QUEUE = "horizontalpodautoscaler"
+DURATION_BUCKETS_S = tuple(0.001 * 2**exponent for exponent in range(15))
+LATENESS_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+QUEUE_BUCKETS_S = tuple(float(f"1e{exponent}") for exponent in range(-8, 2))
+ACTION_AND_ERROR = (
+    "The label 'action' should be either 'scale_down', 'scale_up', or 'none'. Also, the label 'error' should be either "
+    "'spec', 'internal', or 'none'."
+)
+FIRST_ERROR = (
+    "Note that if both spec and internal errors happen during a reconciliation, the first one to occur is reported in "
+    "`error` label."
+)
+METRIC_TYPE = "The label 'metric_type' is the type of the metric in the HPA's spec."
+
+Action = Literal["scale_up", "scale_down", "none"]
+ErrorKind = Literal["spec", "internal", "none"]
+
+
+class Telemetry:
+    """What the controller tells about itself.
+
+    Args:
+        clock: for the ages of work in progress.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.queue = QueueMetrics(self.registry, clock)
+        self._reconciliations = Counter(
+            f"{PREFIX}_reconciliations",
+            f"[BETA] Number of reconciliations of HPA controller. {ACTION_AND_ERROR} {FIRST_ERROR}",
+            ["action", "error"],
+            registry=self.registry,
+        )
+        self._reconciliation_s = Histogram(
+            f"{PREFIX}_reconciliation_duration_seconds",
+            f"[BETA] How long one reconciliation of an HPA takes. {ACTION_AND_ERROR} {FIRST_ERROR}",
+            ["action", "error"],
+            buckets=DURATION_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._computations = Counter(
+            f"{PREFIX}_metric_computation",
+            f"[BETA] Number of metric computations. {ACTION_AND_ERROR} {METRIC_TYPE}",
+            ["action", "error", "metric_type"],
+            registry=self.registry,
+        )
+        self._computation_s = Histogram(
+            f"{PREFIX}_metric_computation_duration_seconds",
+            f"[BETA] How long the computation of one metric takes. {ACTION_AND_ERROR} {METRIC_TYPE}",
+            ["action", "error", "metric_type"],
+            buckets=DURATION_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._autoscalers = Gauge(
+            f"{PREFIX}_num_horizontal_pod_autoscalers",
+            "[ALPHA] Current number of controlled HPA objects.",
+            registry=self.registry,
+        )
+        self._desired_replicas = Gauge(
+            f"{PREFIX}_desired_replicas",
+            "[ALPHA] Current desired replica count for HPA objects.",
+            ["namespace", "hpa_name"],
+            registry=self.registry,
+        )
+        self._desired: dict[Key, int] = {}
+        self._reconciled = cache(
+            lambda *labels: (self._reconciliations.labels(*labels), self._reconciliation_s.labels(*labels))
+        )
+        self._computed = cache(
+            lambda *labels: (self._computations.labels(*labels), self._computation_s.labels(*labels))
+        )
+        self._stale_skips = Counter(
+            f"{PREFIX}_stale_sync_skips",
+            "[ALPHA] Total number of HPA syncs skipped due to a stale watch cache.",
+            ["group", "resource"],
+            registry=self.registry,
+        )
+
+        self._panics = _panics(self.registry)
+
+    def sync_panicked(self, duration_s: float) -> None:
+        """A sync failed by a bug; upstream's counters have that as an internal error."""
+        self.reconciled("none", "internal", duration_s)
+        self.panicked("sync")
+
+    def panicked(self, part: str) -> None:
+        """A part of the controller failed by a bug."""
+        self._panics.labels(part).inc()
+
+    def reconciled(self, action: Action, error: ErrorKind, duration_s: float) -> None:
+        """One reconciliation ended."""
+        counter, histogram = self._reconciled(action, error)
+        counter.inc()
+        histogram.observe(duration_s)
+
+    def metric_computed(self, action: Action, error: ErrorKind, *, metric_type: str, duration_s: float) -> None:
+        """The proposal of one metric was computed, or failed."""
+        counter, histogram = self._computed(action, error, metric_type)
+        counter.inc()
+        histogram.observe(duration_s)
+
+    def autoscaler_added(self) -> None:
+        """One more autoscaler is controlled."""
+        self._autoscalers.inc()
+
+    def autoscaler_deleted(self) -> None:
+        """One autoscaler is gone."""
+        self._autoscalers.dec()
+
+    def desired(self, key: Key, replicas: int) -> None:
+        """An autoscaler wants so many replicas.
+
+        Differs: upstream's series stays when the autoscaler goes; ours goes with it, so that memory is bounded.
+        """
+        if self._desired.get(key) != replicas:
+            self._desired[key] = replicas
+            self._desired_replicas.labels(*key).set(replicas)
+
+    def undesired(self, key: Key) -> None:
+        """The autoscaler is gone, or another process tells from now on what it wants."""
+        if self._desired.pop(key, None) is not None:
+            self._desired_replicas.remove(*key)
+
+    def stale_skip(self) -> None:
+        """A sync was skipped because the cache has not seen our last write."""
+        self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()
+
+    def count_comparisons(self, verdicts: Iterable[str]) -> None:
+        """Show what comparisons with another controller find (metrics of our own)."""
+        self._comparisons = Counter(
+            "podscaler_comparisons",
+            "Decisions that were compared with the status that another controller wrote, by what that found.",
+            ["verdict"],
+            registry=self.registry,
+        )
+        self._differences = Counter(
+            "podscaler_comparison_differences",
+            "Differences from another controller's status that nothing explains; one that stays counts once.",
+            ["field"],
+            registry=self.registry,
+        )
+        for verdict in verdicts:
+            self._comparisons.labels(verdict)
+        for field in ("desiredReplicas", "conditions"):
+            self._differences.labels(field)
+
+    def compared(self, verdict: str) -> None:
+        """One decision was compared."""
+        self._comparisons.labels(verdict).inc()
+
+    def differed(self, field: str) -> None:
+        """Another controller wrote something else into that field of the status, and nothing explains it."""
+        self._differences.labels(field).inc()
+
+    def count_recording(self, recording: "RecordingFigures") -> None:
+        """Show how much of the recording is written and lost, if there is one (metrics of our own)."""
+        if recording.is_on:
+            self.registry.register(RecordingMetrics(recording))
+
+    def render(self) -> bytes:
+        """All of it in Prometheus' text format; takes a while with thousands of autoscalers, so call it in a thread."""
+        return prometheus_client.generate_latest(self.registry)
+
+
+class RecordingFigures(Protocol):
+    """The figures of a recording."""
+
+    @property
+    def is_on(self) -> bool: ...
+    @property
+    def lines_written(self) -> int: ...
+    @property
+    def lines_lost(self) -> int: ...
+
+
+class RecordingMetrics(Collector):
+    """How many lines of a recording are written and lost.
+
+    Args:
+        recording: who counts them.
+    """
+
+    def __init__(self, recording: RecordingFigures) -> None:
+        self._recording = recording
+
+    def collect(self) -> Iterable[Metric]:
+        """The counters, as of now."""
+        written, lost = self._recording.lines_written, self._recording.lines_lost
+        yield CounterMetricFamily("podscaler_recording_lines", "Lines written to the recording.", value=written)
+        yield CounterMetricFamily("podscaler_recording_lost_lines", "Lines that the recording lost.", value=lost)
+
+
+class QueueMetrics(Collector):
+    """Upstream's work-queue metrics; `MeteredQueue` reports to it.
+
+    Args:
+        registry: where the metrics are exposed.
+        clock: for durations.
+    """
+
+    def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
+        self._clock = clock
+        self._added_at_s: dict[Key, float] = {}
+        self._due_at_s: dict[Key, float] = {}
+        self._started_at_s: dict[Key, float] = {}
+        self._adds = _counter("adds", "Total number of adds handled by workqueue", registry)
+        self._retries = _counter("retries", "Total number of retries handled by workqueue", registry)
+        self._queue_s = _histogram("queue", "How long an item stays in workqueue before being requested.", registry)
+        self._work_s = _histogram("work", "How long processing an item from workqueue takes.", registry)
+        self._lateness_s = Histogram(
+            "podscaler_sync_lateness_seconds",
+            "How long after it was due the sync of an autoscaler began.",
+            buckets=LATENESS_BUCKETS_S,
+            registry=registry,
+        )
+        registry.register(self)
+
+    def added(self, key: Key, due_at_s: float) -> None:
+        """The key waits now, and its sync was due at that instant of the monotonic clock."""
+        self._adds.inc()
+        self._added_at_s[key] = self._clock.monotonic_s()
+        self._due_at_s[key] = due_at_s
+
+    def delayed(self) -> None:
+        """A delayed addition was asked for, which upstream counts as a retry."""
+        self._retries.inc()
+
+    def started(self, key: Key) -> None:
+        """A worker took the key."""
+        now_s = self._clock.monotonic_s()
+        self._started_at_s[key] = now_s
+        self._queue_s.observe(now_s - self._added_at_s.pop(key, now_s))
+        self._lateness_s.observe(max(now_s - self._due_at_s.pop(key, now_s), 0.0))
+
+    def finished(self, key: Key) -> None:
+        """The worker is done with the key."""
+        now_s = self._clock.monotonic_s()
+        self._work_s.observe(now_s - self._started_at_s.pop(key, now_s))
+
+    def collect(self) -> Iterable[Metric]:
+        """The gauges, as of now."""
+        now_s = self._clock.monotonic_s()
+        ages_s = [now_s - started_s for started_s in self._started_at_s.copy().values()]
+        yield _gauge("depth", "Current depth of workqueue", len(self._added_at_s))
+        yield _gauge("unfinished_work_seconds", "Seconds of work in progress that no duration shows yet.", sum(ages_s))
+        yield _gauge("longest_running_processor_seconds", "Age of the work that began first.", max(ages_s, default=0.0))
+
+
+def _panics(registry: CollectorRegistry) -> Counter:
+    text = "Failures that are bugs, by the part that failed and was started again; the log has the traceback of each."
+    counter = Counter("podscaler_panics", text, ["part"], registry=registry)
+    counter.labels("sync")
+    return counter
+
+
+def _counter(name: str, text: str, registry: CollectorRegistry) -> Counter:
+    return Counter(f"workqueue_{name}", f"[BETA] {text}", ["name"], registry=registry).labels(QUEUE)
+
+
+def _histogram(name: str, text: str, registry: CollectorRegistry) -> Histogram:
+    histogram = Histogram(
+        f"workqueue_{name}_duration_seconds", f"[BETA] {text}", ["name"], buckets=QUEUE_BUCKETS_S, registry=registry
+    )
+    return histogram.labels(QUEUE)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"workqueue_{name}", f"[BETA] {text}", labels=["name"])
+    family.add_metric([QUEUE], value)
+    return family

@@ -1,0 +1,60 @@
+"""A span for each sync: which autoscaler, what was decided, and what it cost.
+
+Goes around the reconciler where traces are wanted (`podscaler.cli.options.tracing`), and is not imported elsewhere. The
+requests of the sync are spans within it (`podscaler.kube.transport.traced_transport`).
+"""
+
+from opentelemetry.trace import Span, StatusCode, Tracer
+
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.telemetry.syncing import Reconciling
+from podscaler.core.decision import Decision
+from podscaler.kube.transport.traced_transport import COUNT, Count
+
+SYNC = "sync"
+
+
+class TracedSyncs:
+    """See the module.
+
+    Args:
+        reconciler: what carries out syncs.
+        tracer: makes the spans.
+    """
+
+    def __init__(self, reconciler: Reconciling, tracer: Tracer) -> None:
+        self._reconciler = reconciler
+        self._tracer = tracer
+
+    async def reconcile(self, autoscaler: Autoscaler) -> Decision:
+        """As the reconciler."""
+        count = Count()
+        token = COUNT.set(count)
+        try:
+            with self._tracer.start_as_current_span(SYNC, attributes=_attributes(autoscaler)) as span:
+                decision = await self._reconciler.reconcile(autoscaler)
+                _tell(span, decision, count.requests)
+                return decision
+        finally:
+            COUNT.reset(token)
+
+
+def _attributes(autoscaler: Autoscaler) -> dict[str, str]:
+    reference = autoscaler.wire.spec.scale_target_ref
+    return {
+        "podscaler.kind": autoscaler.kind.kind,
+        "k8s.namespace.name": autoscaler.metadata.namespace,
+        "k8s.hpa.name": autoscaler.metadata.name,
+        "k8s.hpa.scaletargetref.kind": reference.kind,
+        "k8s.hpa.scaletargetref.name": reference.name,
+    }
+
+
+def _tell(span: Span, decision: Decision, requests: int) -> None:
+    span.set_attribute("podscaler.decision", decision.action.value)
+    span.set_attribute("podscaler.requests", requests)
+    span.set_attribute("podscaler.desired_replicas", decision.status.desired_replicas)
+    if decision.replicas is not None:
+        span.set_attribute("podscaler.replicas_written", decision.replicas)
+    if decision.error:
+        span.set_status(StatusCode.ERROR, decision.error)

@@ -1,1 +1,0 @@
-"""Other API servers: which groups and versions they serve, whether they can be reached, and how requests get there."""

@@ -1,0 +1,184 @@
+"""The check of other API servers: the condition Available of every APIService says whether one answers.
+
+`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. Each is looked at when it,
+its Service or the endpoints of that change, and again after a while: soon where it failed, with growing delays.
+
+Source: upstream's kube-aggregator: its availability controllers, with their reasons, messages and times.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import aiohttp
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.aggregator import identity, network_errors, service_resolver, versions
+from podscaler.controlplane.aggregator.connections import APIServerConnections, UnusableBundle
+from podscaler.controlplane.aggregator.service_resolver import SERVICES, Address, Unreachable
+from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
+from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
+from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
+from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Watched
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+CHECK_PERIOD_S = 30.0
+CHECK_TIMEOUT_S = 5.0
+FIRST_RETRY_S = 0.1
+LONGEST_RETRY_S = 30.0
+MOST_ASKED = 5
+"""Endpoints of one server that are asked at once; one that answers is enough."""
+
+LOCAL = ("True", "Local", "Local APIServices are always available")
+PASSED = ("True", "Passed", "all checks passed")
+_Finding = tuple[str, str, str]
+"""Status, reason and message."""
+
+
+class Availability:
+    """See the module.
+
+    Args:
+        registry: the objects.
+        remotes: the APIServices that name a Service.
+        connections: to other servers.
+        clock: time of transitions.
+    """
+
+    name = "apiservice-availability"
+
+    def __init__(
+        self, registry: Registry, remotes: RemoteVersions, connections: APIServerConnections, clock: Clock
+    ) -> None:
+        self._registry = registry
+        self._remotes = remotes
+        self._connections = connections
+        self._clock = clock
+        self._backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter(
+            FIRST_RETRY_S, LONGEST_RETRY_S
+        )
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """APIServices, and what leads to the servers behind them."""
+        return [
+            Watched(RESOURCE, lambda change: [change.object["metadata"]["name"]]),
+            Watched(SERVICES, self._of_service),
+            Watched(SLICES, self._of_slice),
+        ]
+
+    def prime(self) -> Iterable[str]:
+        """All."""
+        return [each["metadata"]["name"] for each in self._registry.list(RESOURCE)]
+
+    async def sync(self, key: str) -> float | None:
+        """Find out, and say so where it is news."""
+        service = self._registry.find(RESOURCE, "", key)
+        if service is None:
+            self._backoff.succeeded(key)
+            return None
+        remote = versions.of_service(service)
+        finding = LOCAL if remote is None else await self._look(remote)
+        if finding is not None:
+            await self._tell(key, service["spec"], finding)
+        if remote is None:
+            return None
+        if finding is None or finding[1] == "FailedDiscoveryCheck":
+            return self._backoff.failed(key)
+        self._backoff.succeeded(key)
+        return CHECK_PERIOD_S
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""
+
+    async def _look(self, remote: Remote) -> _Finding | None:
+        """What is found; None where nothing can be, as there is nothing to verify the server with."""
+        namespace, name = remote.namespace, remote.service
+        where = f'service/{name} in "{namespace}"'
+        service = self._registry.find(SERVICES, namespace, name)
+        if service is None:
+            return "False", "ServiceNotFound", f"{where} is not present"
+        if service["spec"].get("type", "ClusterIP") == "ClusterIP":
+            port = service_resolver.find_port(service, remote.port)
+            if port is None:
+                return "False", "ServicePortError", f"{where} is not listening on port {remote.port}"
+            slices = service_resolver.slices_of(self._registry, service)
+            if not slices:
+                return "False", "EndpointsNotFound", f"cannot find endpointslices for {where}"
+            port_name = port.get("name", "")
+            if next(service_resolver.ready(slices, port_name), None) is None:
+                text = f'endpointslices for {where} have no addresses with port name "{port_name}"'
+                return "False", "MissingEndpoints", text
+        try:
+            failure = await self._ask(remote)
+        except UnusableBundle:
+            return None
+        return PASSED if failure is None else ("False", "FailedDiscoveryCheck", failure)
+
+    async def _ask(self, remote: Remote) -> str | None:
+        """Why no endpoint answers, None where one does."""
+        try:
+            found = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)
+        except Unreachable as error:
+            return str(error)
+        failures = await asyncio.gather(*(self._ask_one(remote, address) for address in found[:MOST_ASKED]))
+        return None if None in failures else failures[-1]
+
+    async def _ask_one(self, remote: Remote, address: Address) -> str | None:
+        url = f"https://{address[0]}:{address[1]}{remote.path}"
+        headers = identity.headers_of(identity.AGGREGATOR)
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                answer = await self._connections.send(remote, address, path=remote.path, headers=headers)
+                answer.release()
+        except TimeoutError:
+            why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            return f'failing or missing response from {url}: Get "{url}": {why}'
+        except (aiohttp.ClientError, OSError) as error:
+            why = network_errors.of(error, *address, remote.server_name)
+            return f'failing or missing response from {url}: Get "{url}": {why}'
+        if not 200 <= answer.status < 300:
+            return f"failing or missing response from {url}: bad status from {url}: {answer.status}"
+        return None
+
+    async def _tell(self, key: str, spec: Object, finding: _Finding) -> None:
+        status, reason, message = finding
+
+        def note(service: Object) -> None:
+            found = versions.condition_of(service)
+            if service["spec"] != spec or (found and _said(found) == finding):
+                return  # what was looked at has changed: it will be looked at again
+            same = found.get("status") == status
+            since = found.get("lastTransitionTime") if same else rfc3339(self._clock.now_ns())
+            told = {"type": versions.AVAILABLE, "status": status, "lastTransitionTime": since}
+            others = (service.get("status") or {}).get("conditions") or []
+            kept = [each for each in others if each.get("type") != versions.AVAILABLE]
+            service["status"] = {"conditions": [*kept, told | {"reason": reason, "message": message}]}
+
+        current = self._registry.find(RESOURCE, "", key)
+        if current is None or _said(versions.condition_of(current)) == finding:
+            return
+        try:
+            await self._registry.mutate(RESOURCE, "", key, note, subresource="status")
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    def _of_service(self, change: ObjectEvent) -> Iterable[str]:
+        metadata = change.object["metadata"]
+        return self._behind(metadata["namespace"], metadata["name"])
+
+    def _of_slice(self, change: ObjectEvent) -> Iterable[str]:
+        metadata = change.object["metadata"]
+        name = (metadata.get("labels") or {}).get(SERVICE_NAME)
+        return self._behind(metadata["namespace"], name) if name else ()
+
+    def _behind(self, namespace: str, name: str) -> Iterable[str]:
+        """The APIServices of a Service."""
+        for remote in self._remotes.all():
+            if (remote.namespace, remote.service) == (namespace, name):
+                yield remote.name
+
+
+def _said(condition: Object) -> _Finding:
+    return condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")

@@ -1,0 +1,81 @@
+"""The ConfigMap from which other API servers know how users come to them: which authorities vouch for whom.
+
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; its one key is the ConfigMap's name. What
+somebody else puts into the ConfigMap stays; what differs from what this server needs is mended.
+
+Source: upstream's controller for the trust in cluster authentication. Differs: the header with the user's uid is told,
+too, as this server sends it.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.aggregator import identity
+from podscaler.controlplane.controllers.framework import selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.credentials import front_proxy
+from podscaler.controlplane.registry.registry import Registry
+
+NAMESPACE = "kube-system"
+NAME = "extension-apiserver-authentication"
+CONFIG_MAPS = "configmaps"
+
+
+class ExtensionAuthentication:
+    """See the module.
+
+    Args:
+        registry: the objects.
+        client_authority: PEM of the authority that vouches for clients with certificates.
+        front_authority: PEM of the authority that vouches for this server as a front proxy.
+    """
+
+    name = "cluster-authentication-trust"
+
+    def __init__(self, registry: Registry, *, client_authority: str, front_authority: str) -> None:
+        self._registry = registry
+        self._data = {
+            "client-ca-file": client_authority,
+            "requestheader-allowed-names": json.dumps([front_proxy.NAME]),
+            "requestheader-client-ca-file": front_authority,
+            "requestheader-extra-headers-prefix": json.dumps([identity.EXTRA_PREFIX]),
+            "requestheader-group-headers": json.dumps([identity.GROUP_HEADER]),
+            "requestheader-uid-headers": json.dumps([identity.UID_HEADER]),
+            "requestheader-username-headers": json.dumps([identity.USER_HEADER]),
+        }
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """The ConfigMap."""
+        return [Watched(CONFIG_MAPS, lambda change: _of_object(change.object))]
+
+    def prime(self) -> Iterable[str]:
+        """The ConfigMap."""
+        return [NAME]
+
+    async def sync(self, key: str) -> float | None:
+        """Create it, or mend what differs."""
+        found = self._registry.find(CONFIG_MAPS, NAMESPACE, key)
+        if found is None:
+            metadata = {"name": key, "namespace": NAMESPACE}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._data}
+            await _create(self._registry, body)
+        elif (found.get("data") or {}) | self._data != found.get("data"):
+            await self._registry.update(CONFIG_MAPS, {**found, "data": {**(found.get("data") or {}), **self._data}})
+        return None
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""
+
+
+def _of_object(config_map: Object) -> list[str]:
+    return [NAME] if selection.key_of(config_map) == (NAMESPACE, NAME) else []
+
+
+async def _create(registry: Registry, config_map: Object) -> None:
+    try:
+        await registry.create(CONFIG_MAPS, config_map)
+    except StatusError as error:
+        if not write_errors.is_already_exists(error):
+            raise

@@ -1,0 +1,71 @@
+"""The aggregation layer: what the API server needs to serve a group and version by another server.
+
+Made and run by the wiring of `up`; the API server looks up who serves what, and sends requests on.
+"""
+
+import asyncio
+from pathlib import Path
+
+from podscaler.base import supervision
+from podscaler.base.clock import Clock
+from podscaler.controlplane.aggregator import service_resolver, versions
+from podscaler.controlplane.aggregator.availability import Availability
+from podscaler.controlplane.aggregator.connections import APIServerConnections
+from podscaler.controlplane.aggregator.remote_documents import RemoteDocuments
+from podscaler.controlplane.aggregator.service_resolver import Address
+from podscaler.controlplane.aggregator.versions import Remote
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
+from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.objects import Objects
+
+CHECKED_AT_ONCE = 4
+
+
+class Aggregation:
+    """See the module.
+
+    Args:
+        objects: where APIServices are, and the Services behind them.
+        clock: time of conditions, and waiting.
+        identity: a PEM file with the key and certificate of this server as a front proxy.
+
+    Attributes:
+        remotes: who serves what.
+        connections: to them.
+        documents: what they say they serve.
+    """
+
+    def __init__(self, objects: Objects, clock: Clock, identity: Path) -> None:
+        self._registry = LocalRegistry(objects, "kube-apiserver")
+        self._clock = clock
+        self.remotes = versions.follow(objects)
+        self.connections = APIServerConnections(identity)
+        self.documents = RemoteDocuments(self._registry, self.remotes, self.connections)
+        self._turn = 0
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """Differs whenever discovery does."""
+        return self.remotes.generation, self.documents.generation
+
+    def address_of(self, remote: Remote) -> Address:
+        """Where to send the next request to it: its endpoints take turns.
+
+        Raises:
+            Unreachable: nowhere.
+        """
+        found = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)
+        self._turn += 1
+        return found[self._turn % len(found)]
+
+    async def run(self) -> None:
+        """Check servers and ask what they serve, until cancelled."""
+        availability = Availability(self._registry, self.remotes, self.connections, self._clock)
+        async with asyncio.TaskGroup() as group:
+            for reconciler in (availability, self.documents):
+                loop = ControlLoop(reconciler, self._registry, self._clock, workers=CHECKED_AT_ONCE)
+                group.create_task(supervision.keep_running(reconciler.name, loop.run, self._clock))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.connections.close()

@@ -1,0 +1,89 @@
+"""Where the server behind an APIService is: addresses behind its Service that a connection may go to.
+
+Called for every request that is handed on and for every check. Endpoints are asked directly, not through the Service's
+clusterIP, as upstream does with `--enable-aggregator-routing`: that also works where nothing proxies Services.
+
+Source: upstream's service resolvers. Differs: a Service of type ExternalName may be used beside that, and one whose
+external name is a Service of this cluster leads to the endpoints of that one.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import PodscalerError
+from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
+from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
+from podscaler.controlplane.registry.registry import Registry
+
+SERVICES = "services"
+_CLUSTER_SUFFIXES = (".svc.cluster.local", ".svc")
+
+Address = tuple[str, int]
+"""Host (an IP address, or the name of an ExternalName) and port number."""
+
+
+class Unreachable(PodscalerError):
+    """There is no address to go to; the text says why."""
+
+
+def addresses(registry: Registry, namespace: str, name: str, port: int) -> Sequence[Address]:
+    """The addresses of a port of a Service, at least one.
+
+    Raises:
+        Unreachable: there is none.
+    """
+    service = registry.find(SERVICES, namespace, name)
+    if service is None:
+        raise Unreachable(f'service "{name}" not found')
+    if service["spec"].get("type") != "ExternalName":
+        return _endpoints(registry, service, port)
+    external: str = service["spec"].get("externalName", "").rstrip(".")
+    inside = _service_named(external)
+    if inside is None:
+        return [(external, port)]
+    behind = registry.find(SERVICES, *inside)
+    if behind is None or behind["spec"].get("type") == "ExternalName":
+        raise Unreachable(f'service "{inside[1]}" not found')
+    return _endpoints(registry, behind, port)
+
+
+def slices_of(registry: Registry, service: Object) -> Sequence[Object]:
+    """The slices of a Service."""
+    metadata = service["metadata"]
+    return registry.list(SLICES, metadata["namespace"], labels={SERVICE_NAME: metadata["name"]})
+
+
+def find_port(service: Object, number: int) -> Object | None:
+    """The Service's port of that number."""
+    ports: Sequence[Object] = service["spec"].get("ports") or []
+    return next((port for port in ports if port.get("port") == number), None)
+
+
+def ready(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
+    """The addresses of endpoints that are ready, on the port of that name."""
+    for one in slices:
+        number = next((each.get("port") for each in one.get("ports") or [] if each.get("name", "") == port_name), None)
+        if number is None or one.get("addressType") == "FQDN":
+            continue
+        for endpoint in one.get("endpoints") or []:
+            if (endpoint.get("conditions") or {}).get("ready", True) is not False and endpoint.get("addresses"):
+                yield endpoint["addresses"][0], number
+
+
+def _endpoints(registry: Registry, service: Object, number: int) -> Sequence[Address]:
+    name, port = service["metadata"]["name"], find_port(service, number)
+    if port is None:
+        raise Unreachable(f'no service port {number} found for service "{name}"')
+    found = list(ready(slices_of(registry, service), port.get("name", "")))
+    if not found:
+        raise Unreachable(f'no endpoints available for service "{name}"')
+    return found
+
+
+def _service_named(host: str) -> tuple[str, str] | None:
+    """Namespace and name of the Service of this cluster that a host name means."""
+    for suffix in _CLUSTER_SUFFIXES:
+        name, _, namespace = host.removesuffix(suffix).partition(".")
+        if host.endswith(suffix) and namespace and "." not in namespace:
+            return namespace, name
+    return None

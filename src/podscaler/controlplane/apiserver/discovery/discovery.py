@@ -1,0 +1,228 @@
+"""What is served, told to clients: groups, versions, resources; one by one or all at once.
+
+Called by `app`, which keeps the documents until the routes change. Shapes are meta/v1 APIGroupList, APIResourceList
+and apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
+
+Source: the API concepts on discovery. As upstream does, aggregated documents leave group and version of a response's
+kind empty where they are the resource's own.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from podscaler.api import group_priorities
+from podscaler.api.crd.version_order import sort_key
+from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.aggregator.versions import RemoteVersions
+from podscaler.controlplane.apiserver.discovery import metric_apis
+from podscaler.controlplane.apiserver.discovery.resource_entry import Listed
+from podscaler.controlplane.apiserver.handlers.reviews import Review
+from podscaler.controlplane.apiserver.http.routes import Routes, Served
+from podscaler.controlplane.registry.registry import MetricApis
+
+Document = dict[str, Any]
+
+
+class DiscoveryDocuments:
+    """The documents for what `routes`, `reviews`, the metrics APIs and other servers serve.
+
+    A metrics API of our own is not served as long as another server serves a version of its group.
+    """
+
+    def __init__(
+        self,
+        routes: Routes,
+        reviews: Sequence[Review],
+        metrics: MetricApis | None = None,
+        aggregation: Aggregation | None = None,
+    ) -> None:
+        self._routes = routes
+        self._reviews = reviews
+        self._metrics = metrics
+        self._metric_groups = metrics.versions if metrics is not None else {}
+        self._aggregation = aggregation
+        self._remotes = aggregation.remotes if aggregation is not None else RemoteVersions()
+
+    @property
+    def generation(self) -> tuple[int, ...]:
+        """Differs whenever the documents do."""
+        metrics = self._metrics.generation if self._metrics is not None else 0
+        return self._routes.generation, metrics, *(self._aggregation.generation if self._aggregation else ())
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups, without the core group, in the order of preference."""
+        metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
+        remote = self._remotes.groups
+        found = {*self._own_groups, *metric_groups, *remote} - {""}
+        return sorted(
+            found, key=lambda group: (-remote.get(group, group_priorities.of_version(group, "").group), group)
+        )
+
+    @property
+    def _own_groups(self) -> set[str]:
+        return {*self._routes.groups, *(review.group for review in self._reviews)}
+
+    @property
+    def group_versions(self) -> tuple[tuple[str, str], ...]:
+        """Group and version of all that this server has, apart from metrics that are stated, the core group first."""
+        return tuple(
+            (group, version) for group in ("", *sorted(self._own_groups)) for version in self._own_versions(group)
+        )
+
+    def versions(self, group: str) -> list[str]:
+        """The versions of a group, preferred first; empty for a group that is not served."""
+        remotes = self._remotes.of_group(group)
+        if not remotes:
+            return self._own_versions(group) + list(self._metric_groups.get(group, ()))
+        priorities = {own: group_priorities.of_version(group, own).version for own in self._own_versions(group)}
+        priorities |= {remote.version: remote.version_priority for remote in remotes}
+        return sorted(priorities, key=lambda version: (-priorities[version], sort_key(version)))
+
+    def _own_versions(self, group: str) -> list[str]:
+        found = self._routes.versions(group)
+        if any(review.group == group for review in self._reviews) and "v1" not in found:
+            found.append("v1")
+        return found
+
+    def is_own(self, group: str) -> bool:
+        """Whether this server itself serves anything in the group."""
+        has_metrics = group in self._metric_groups and not self._remotes.has_group(group)
+        return has_metrics or bool(self._own_versions(group))
+
+    def core_versions(self) -> Document:
+        """The answer of `/api`."""
+        return {"kind": "APIVersions", "versions": self.versions(""), "serverAddressByClientCIDRs": []}
+
+    def group_list(self) -> Document:
+        """The answer of `/apis`."""
+        groups = [self._group(group) for group in self.groups]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def group(self, group: str) -> Document:
+        """The answer of `/apis/GROUP`."""
+        return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+
+    def _group(self, group: str) -> Document:
+        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self.versions(group)]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def resource_list(self, group: str, version: str) -> Document:
+        """The answer of `/apis/GROUP/VERSION` and `/api/v1`."""
+        resources = [entry for listed in self._listed(group, version) for entry in _plain_entries(listed)]
+        return {
+            "kind": "APIResourceList",
+            **({"apiVersion": "v1"} if group else {}),
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": resources,
+        }
+
+    def aggregated(self, *, core: bool) -> Document:
+        """The aggregated answer of `/api` (`core`) and `/apis`."""
+        groups = [""] if core else self.groups
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": [self._aggregated_group(group) for group in groups],
+        }
+
+    def _aggregated_group(self, group: str) -> Document:
+        versions = [self._aggregated_version(group, version) for version in self.versions(group)]
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+    def _aggregated_version(self, group: str, version: str) -> Document:
+        remote = self._remotes.find(group, version)
+        if remote is None or self._aggregation is None:
+            resources = [_aggregated_entry(listed) for listed in self._listed(group, version)]
+            return {"version": version, "resources": resources, "freshness": "Current"}
+        told = self._aggregation.documents.told(remote)
+        known = {"resources": told.resources} if told.resources else {}
+        return {"version": version, **known, "freshness": "Current" if told.is_fresh else "Stale"}
+
+    def _listed(self, group: str, version: str) -> Iterator[Listed]:
+        found = [_listed_resource(served) for served in self._routes.resources(group, version)]
+        if version == "v1":
+            found += [_listed_review(review) for review in self._reviews if review.group == group]
+        if self._metrics is not None and metric_apis.serves(self._metrics, group, version):
+            found += metric_apis.listed(self._metrics, group)
+        yield from sorted(found, key=lambda listed: listed.name)
+
+
+def _listed_resource(served: Served) -> Listed:
+    resource = served.resource
+    return Listed(
+        name=resource.plural,
+        singular=resource.singular,
+        kind=resource.kind,
+        namespaced=resource.namespaced,
+        verbs=served.verbs,
+        short_names=resource.short_names,
+        categories=resource.categories,
+        stored_as=f"{resource.group}/{resource.storage_version}/{resource.kind}" if resource.stored else "",
+        subresources=tuple(
+            served.subresources[name] for name in sorted(served.subresources, reverse=resource.is_custom)
+        ),
+    )
+
+
+def _listed_review(review: Review) -> Listed:
+    return Listed(review.plural, review.singular, review.kind, review.namespaced, ("create",))
+
+
+def storage_version_hash(stored_as: str) -> str:
+    """The hash by which clients tell that a resource is stored in another version: of `group/version/kind`."""
+    return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
+
+
+def _plain_entries(listed: Listed) -> Iterator[Document]:
+    entry: Document = {
+        "name": listed.name,
+        "singularName": listed.singular,
+        "namespaced": listed.namespaced,
+        "kind": listed.kind,
+        "verbs": listed.verbs,
+    }
+    if listed.short_names:
+        entry["shortNames"] = listed.short_names
+    if listed.categories:
+        entry["categories"] = listed.categories
+    if listed.stored_as:
+        entry["storageVersionHash"] = storage_version_hash(listed.stored_as)
+    if listed.kind:
+        yield entry
+    for part in listed.subresources:
+        yield {
+            "name": f"{listed.name}/{part.name}",
+            "singularName": "",
+            "namespaced": listed.namespaced,
+            **({"group": part.group, "version": part.version} if part.group else {}),
+            "kind": part.kind,
+            "verbs": part.verbs,
+        }
+
+
+def _aggregated_entry(listed: Listed) -> Document:
+    entry: Document = {
+        "resource": listed.name,
+        "responseKind": {"group": "", "version": "", "kind": listed.kind},
+        "scope": "Namespaced" if listed.namespaced else "Cluster",
+        "singularResource": listed.singular,
+        "verbs": listed.verbs,
+    }
+    if listed.short_names:
+        entry["shortNames"] = listed.short_names
+    if listed.categories:
+        entry["categories"] = listed.categories
+    if listed.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": part.name,
+                "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
+                "verbs": part.verbs,
+            }
+            for part in listed.subresources
+        ]
+    return entry

@@ -1,0 +1,185 @@
+"""`/openapi/v2`, as much of it as clients still ask for: which kinds let the server validate fields, and the schemas.
+
+Called by `non_resource_handlers`. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not know,
+where it wants the older document to find, for each kind, a PATCH operation with the parameter `fieldValidation`; and it
+explains fields from the definitions where it is told to (`--output=plaintext-openapiv2`).
+
+Source: OpenAPI 2.0; the protobuf form is that of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), of which
+the messages below are the part that is used, with its names and numbers.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from podscaler.api.openapi import openapi_definitions
+from podscaler.api.text import json_text
+from podscaler.controlplane.apiserver.http.routes import Routes, Served
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+"""What clients accept; `ANSWER_TYPE` is what they get, for an `@` is not allowed in media types."""
+
+ANSWER_TYPE = PROTOBUF_TYPE.replace("@", ".")
+PARAMETER = "fieldValidation"
+GVK = "x-kubernetes-group-version-kind"
+
+_PACKAGE = "openapi.v2"
+_MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
+    "Document": {
+        "swagger": (1, ""),
+        "info": (2, "Info"),
+        "paths": (8, "Paths"),
+        "definitions": (9, "Definitions"),
+    },
+    "Info": {"title": (1, ""), "version": (2, "")},
+    "Paths": {"path": (2, "NamedPathItem*")},
+    "NamedPathItem": {"name": (1, ""), "value": (2, "PathItem")},
+    "PathItem": {"patch": (8, "Operation")},
+    "Operation": {"operation_id": (5, ""), "parameters": (8, "ParametersItem*"), "vendor_extension": (13, "NamedAny*")},
+    "ParametersItem": {"parameter": (1, "Parameter")},
+    "Parameter": {"non_body_parameter": (2, "NonBodyParameter")},
+    "NonBodyParameter": {"query_parameter_sub_schema": (3, "QueryParameterSubSchema")},
+    "QueryParameterSubSchema": {"in": (2, ""), "name": (4, ""), "type": (6, "")},
+    "NamedAny": {"name": (1, ""), "value": (2, "Any")},
+    "Any": {"yaml": (2, "")},
+    "Definitions": {"additional_properties": (1, "NamedSchema*")},
+    "NamedSchema": {"name": (1, ""), "value": (2, "Schema")},
+    "Schema": {
+        "_ref": (1, ""),
+        "format": (2, ""),
+        "description": (4, ""),
+        "required": (19, "*"),
+        "enum": (20, "Any*"),
+        "additional_properties": (21, "AdditionalPropertiesItem"),
+        "type": (22, "TypeItem"),
+        "items": (23, "ItemsItem"),
+        "properties": (25, "Definitions"),
+        "vendor_extension": (31, "NamedAny*"),
+    },
+    "AdditionalPropertiesItem": {"schema": (1, "Schema")},
+    "TypeItem": {"value": (1, "*")},
+    "ItemsItem": {"schema": (1, "Schema*")},
+}
+"""Fields by message: number, and type (`""` a text, `X` a message, `X*` or `*` a list of them)."""
+
+Schemas = Mapping[str, dict[str, Any]]
+"""Schemas by name: those of OpenAPI v3 for the documents, definitions of 2.0 within."""
+
+
+def json_document(routes: Routes, schemas: Schemas) -> bytes:
+    """The document as JSON."""
+    paths = {path: {"patch": _operation(served)} for path, served in _patched(routes)}
+    info = {"title": "Kubernetes", "version": "v1.37.0"}
+    definitions = openapi_definitions.definitions(schemas)
+    return json_text.encode({"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions})
+
+
+def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
+    """The document as protobuf, which is what kubectl reads. Costs the import of google.protobuf."""
+    document = {
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": "v1.37.0"},
+        "paths": {"path": [_named_path(path, served) for path, served in _patched(routes)]},
+        "definitions": _named_schemas(openapi_definitions.definitions(schemas)),
+    }
+    made: Any = _class("Document")()
+    _fill(made, document)
+    data: bytes = made.SerializeToString()
+    return data
+
+
+def _patched(routes: Routes) -> Iterable[tuple[str, Served]]:
+    """Every kind that can be patched, with the path of its objects."""
+    for served in routes.all_resources():
+        if "PATCH" in served.item:
+            root = f"/apis/{served.api_version}" if served.resource.group else f"/api/{served.api_version}"
+            scope = "/namespaces/{namespace}" if served.resource.namespaced else ""
+            yield f"{root}{scope}/{served.resource.plural}/{{name}}", served
+
+
+def _gvk(served: Served) -> dict[str, str]:
+    return {"group": served.resource.group, "version": served.version.version, "kind": served.resource.kind}
+
+
+def _operation(served: Served) -> dict[str, Any]:
+    return {"parameters": [{"in": "query", "name": PARAMETER, "type": "string"}], "responses": {}, GVK: _gvk(served)}
+
+
+def _named_path(path: str, served: Served) -> dict[str, Any]:
+    query = {"in": "query", "name": PARAMETER, "type": "string"}
+    parameter = {"parameter": {"non_body_parameter": {"query_parameter_sub_schema": query}}}
+    extension = {"name": GVK, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
+    return {"name": path, "value": {"patch": {"parameters": [parameter], "vendor_extension": [extension]}}}
+
+
+def _named_schemas(schemas: Schemas) -> dict[str, Any]:
+    return {"additional_properties": [{"name": name, "value": _schema(each)} for name, each in schemas.items()]}
+
+
+def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A definition in the words of the protobuf form."""
+    found = {name: schema[name] for name in ("format", "description", "required") if name in schema}
+    if "$ref" in schema:
+        found["_ref"] = schema["$ref"]
+    if "type" in schema:
+        found["type"] = {"value": [schema["type"]]}
+    if "enum" in schema:
+        found["enum"] = [_any(value) for value in schema["enum"]]
+    extensions = [{"name": name, "value": _any(value)} for name, value in schema.items() if name.startswith("x-")]
+    return found | _schema_parts(schema) | ({"vendor_extension": extensions} if extensions else {})
+
+
+def _schema_parts(schema: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "properties" in schema:
+        found["properties"] = _named_schemas(schema["properties"])
+    if "items" in schema:
+        found["items"] = {"schema": [_schema(schema["items"])]}
+    if "additionalProperties" in schema:
+        found["additional_properties"] = {"schema": _schema(schema["additionalProperties"])}
+    return found
+
+
+def _any(value: Any) -> dict[str, str]:
+    return {"yaml": json_text.encode(value).decode()}
+
+
+def _fill(message: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            part = getattr(message, name)
+            part.SetInParent()
+            _fill(part, value)
+        elif isinstance(value, list) and value and isinstance(value[0], str):
+            getattr(message, name).extend(value)
+        elif isinstance(value, list):
+            for item in value:
+                _fill(getattr(message, name).add(), item)
+        else:
+            setattr(message, name, value)
+
+
+@cache
+def _class(name: str) -> "type[Message]":
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="podscaler/openapi_v2.proto", package=_PACKAGE, syntax="proto3")
+    for message, fields in _MESSAGES.items():
+        described = file.message_type.add(name=message)
+        for field, (number, kind) in fields.items():
+            _describe(described.field.add(name=field, number=number), kind)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+
+
+def _describe(field: Any, kind: str) -> None:
+    field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
+    named = kind.removesuffix("*")
+    if named:
+        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{named}"
+    else:
+        field.type = field.TYPE_STRING

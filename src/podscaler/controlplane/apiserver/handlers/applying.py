@@ -1,0 +1,213 @@
+"""PATCH with a configuration: server-side apply to objects, their status and their scale.
+
+Called by `patching` and `scales` for bodies of type `application/apply-patch+yaml`.
+
+The configuration is merged inside the store's read-change-write, in the version of the path; what comes out is decoded,
+defaulted and turned into the storage version like any body.
+
+Source: the API server's apply patcher; golden update-hpa.jsonl, scale.jsonl.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from podscaler.api.managed_fields import kinds
+from podscaler.api.managed_fields.applying import ConfigurationError
+from podscaler.api.managed_fields.kinds import Application
+from podscaler.api.managed_fields.kinds import ManagedKind as TrackedKind
+from podscaler.api.managed_fields.updating import ConversionError
+from podscaler.api.resource import api_errors as object_refusals
+from podscaler.api.resource.resources import Object
+from podscaler.api.schema import restoring
+from podscaler.api.schema.decoding import Decoded
+from podscaler.api.text import json_text, yaml_text
+from podscaler.api.text.json_text import DecodeError, Repeated
+from podscaler.base.clock import rfc3339
+from podscaler.controlplane.apiserver.http import bodies, field_manager, http_errors, queries
+from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.http.queries import WriteOptions
+from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.patch import json_patch
+from podscaler.controlplane.storage.options import Author
+
+APPLY = "application/apply-patch+yaml"
+_MAP_TYPE = "map[string]interface {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A parsed configuration, and what a strict server does not like about its text."""
+
+    obj: Object
+    duplicates: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyTarget:
+    """What configurations are applied to.
+
+    Attributes:
+        expected: the kind, in the version of the path.
+        tracked: how its fields are tracked.
+        decode: from a merged object to that of the kind. Raises DecodeError.
+    """
+
+    expected: BodyKind
+    tracked: TrackedKind
+    decode: Callable[[Object], Decoded]
+
+
+@dataclass(frozen=True, slots=True)
+class Applying:
+    """One apply request.
+
+    Attributes:
+        configuration: what is applied.
+        target: what it is applied to.
+        author: who applies.
+        options: of the request.
+        now_ns: the wall clock.
+    """
+
+    configuration: Configuration
+    target: ApplyTarget
+    author: Author
+    options: WriteOptions
+    now_ns: int
+
+    def applied(self, live: Object | None, entries: Sequence[Any], warnings: list[str]) -> Object:
+        """The object as it becomes, in the version of the path, decoded, with its managedFields.
+
+        Args:
+            live: in that version, as stored; None where there is none.
+            entries: its managedFields.
+            warnings: get what there is to say about the configuration.
+
+        Raises:
+            StatusError: 400, 409, 500.
+        """
+        self._check()
+        config = self.configuration.obj
+        now, force = rfc3339(self.now_ns), bool(self.options.force)
+        application = Application(config, self.author.manager, self.target.expected.api_version, now, force)
+        try:
+            obj = kinds.applied(self.target.tracked, live, entries, application)
+        except ConfigurationError as error:
+            raise object_refusals.unnamed_failure(
+                f"failed to create typed patch object ({_named(config)}): {error}"
+            ) from None
+        except ConversionError as error:
+            raise object_refusals.unnamed_failure(str(error)) from None
+        self._judge_text(warnings)
+        return self._decoded(obj)
+
+    def _check(self) -> None:
+        config, expected = self.configuration.obj, self.target.expected
+        if (config.get("apiVersion"), config.get("kind")) != (expected.api_version, expected.kind):
+            raise http_errors.bad_request(f"invalid object type: {_type_text(config)}")
+        metadata = config.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+            raise http_errors.bad_request("metadata.managedFields must be nil")
+
+    def _judge_text(self, warnings: list[str]) -> None:
+        found, validation = self.configuration.duplicates, self.options.field_validation
+        if found and validation == "Strict":
+            raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {found}")
+        if found and validation == "Warn":
+            warnings.extend(bodies.shown((found,)))
+
+    def _unconvertible(self, text: str) -> str:
+        config = self.configuration.obj
+        return (
+            f"failed to convert new object ({_named(config)}) to proper version: "
+            f"unable to convert unstructured object to {_type_text(config)}: {text}"
+        )
+
+    def _decoded(self, obj: Object) -> Object:
+        metadata = dict(obj["metadata"])
+        entries = metadata.pop("managedFields")
+        try:
+            decoded = self.target.decode({**obj, "metadata": metadata})
+        except DecodeError as error:
+            raise object_refusals.unnamed_failure(self._unconvertible(str(error))) from None
+        result = bodies.typed(decoded, self.target.expected)
+        result.setdefault("metadata", {})["managedFields"] = entries
+        return result
+
+
+async def receive(call: ResourceRequest, target: ApplyTarget, now_ns: int) -> Applying:
+    """The apply request of a call.
+
+    Raises:
+        StatusError: 400, 408, 413, 422.
+    """
+    options = queries.patch_options(call.query, applies=True)
+    configuration = parse(await bodies.read(call.request))
+    return Applying(configuration, target, field_manager.of(call, options), options, now_ns)
+
+
+def object_target(plane: Plane, call: ResourceRequest) -> ApplyTarget:
+    """The object of a path, or its status."""
+    version = call.served.version
+    tracked = plane.objects.field_managers.kind(call.served.resource, call.path.subresource)
+    return ApplyTarget(call.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
+
+
+def parse(body: bytes) -> Configuration:
+    """The configuration of a body.
+
+    Raises:
+        StatusError: 400 for what is no object.
+    """
+    config = _parse_json(body) if body[:1] == b"{" else None
+    return _parse_yaml(body) if config is None else Configuration(config)
+
+
+def _parse_json(body: bytes) -> Object | None:
+    """The object of a JSON text, None for one that the reader of YAML must judge."""
+    try:
+        value = json_text.parse(body)
+        if not isinstance(value, dict) or _has_repeated(value):
+            return None
+        config: Object = json_text.plain(value)
+    except DecodeError:
+        return None
+    return config
+
+
+def _parse_yaml(body: bytes) -> Configuration:
+    try:
+        document = yaml_text.parse(body)
+    except DecodeError as error:
+        text = f"error encoding patch: {error}"
+        if body.lstrip().startswith(b"{"):  # upstream takes such a text for JSON, and meets the fault later
+            text = f"error decoding patch: error converting YAML to JSON: {error}"
+        raise http_errors.bad_request(text) from None
+    if document.value is not None and not isinstance(document.value, dict):
+        found = json_patch.json_type(document.value)
+        text = f"json: cannot unmarshal {found} into Go value of type {_MAP_TYPE}"
+        raise http_errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}")
+    return Configuration(document.value or {}, document.duplicates_text() if document.duplicates else "")
+
+
+def _has_repeated(value: Any) -> bool:
+    """Whether an object in a parsed text has a member twice."""
+    if isinstance(value, list):
+        return any(map(_has_repeated, value))
+    return isinstance(value, dict) and (isinstance(value, Repeated) or any(map(_has_repeated, value.values())))
+
+
+def _type_text(config: Object) -> str:
+    """What a configuration says that it is, as Go prints it: `autoscaling/v1, Kind=HorizontalPodAutoscaler`."""
+    api_version = str(config.get("apiVersion") or "")
+    version = api_version if "/" in api_version else f"/{api_version}"
+    return f"{version}, Kind={config.get('kind') or ''}"
+
+
+def _named(config: Object) -> str:
+    metadata = config.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (found if isinstance(found := metadata.get(key), str) else "" for key in ("namespace", "name"))
+    return f"{namespace}/{name}; {_type_text(config)}"

@@ -1,0 +1,190 @@
+"""In which form a client wants its answer: media type, and object, Table or bare metadata.
+
+Called by `app` once a request; results are cached by header text, for clients send few different ones.
+
+Rules, as upstream has them:
+
+1. If no clause of `Accept` names a media type of ours (or `*/*`): 406 with the list of ours.
+2. Clauses in order of preference (`q`, then as written): the first of ours whose parameters we can satisfy wins.
+3. `as=...;v=...;g=...` asks for a transformation. A clause with one that we do not know is passed over; if none is
+   left: 406 with another text.
+4. Protobuf has no Table, and there is none of custom resources; their bare metadata it has.
+
+Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from podscaler.controlplane.apiserver.http import http_errors
+
+Shape = Literal["object", "table", "partial", "partial_list", "discovery"]
+Encoding = Literal["json", "yaml", "protobuf"]
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+DISCOVERY_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_SHAPES: Mapping[str, Shape] = {
+    "Table": "table",
+    "PartialObjectMetadata": "partial",
+    "PartialObjectMetadataList": "partial_list",
+}
+_PROTOBUF_SHAPES = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
+_ENCODINGS: Mapping[str, Encoding] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
+_Shapes = Literal["objects", "aggregates", "none"]
+"""What an answer may be turned into: a Table or bare metadata, an aggregated document, nothing."""
+_META_VERSIONS = ("v1", "v1beta1")
+HEADER_MAX_CHARACTERS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form of an answer.
+
+    Attributes:
+        encoding: JSON, YAML or protobuf.
+        shape: the object itself, or what it is turned into.
+        meta_version: the version of meta.k8s.io in which a Table or bare metadata is wanted.
+    """
+
+    encoding: Encoding = "json"
+    shape: Shape = "object"
+    meta_version: str = "v1"
+
+
+PLAIN = Form()
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    media_type: str
+    parameters: Mapping[str, str]
+    quality: float
+
+
+@lru_cache(maxsize=256)
+def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -> Form:
+    """The form for an answer about a resource.
+
+    Args:
+        accept: the `Accept` header, empty where there is none.
+        can_stream: whether the path can be watched (only matters for the text of the refusal).
+        has_protobuf: whether objects of the resource have a protobuf form.
+
+    Raises:
+        StatusError: 406.
+    """
+    return _negotiated(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
+
+
+@lru_cache(maxsize=64)
+def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> Form:
+    """The form for an answer about what is served.
+
+    Args:
+        accept: the header.
+        aggregates: whether the aggregated form exists.
+        is_routed: whether upstream's router, which has words of its own, looks at the header first.
+
+    Raises:
+        StatusError: 406.
+    """
+    clauses = _clauses(accept)
+    if clauses and not is_routed and not _ours(clauses):
+        raise http_errors.no_such_form()
+    return _negotiated(accept, can_stream=False, shapes="aggregates" if aggregates else "none", has_protobuf=True)
+
+
+def check_plain(accept: str) -> None:
+    """Return if the client takes plain JSON, the only form that some pages have.
+
+    Raises:
+        StatusError: 406.
+    """
+    clauses = _clauses(accept)
+    if clauses and not any(clause.media_type in (JSON, "*/*") for clause in clauses):
+        raise http_errors.none_acceptable(can_stream=False, only=JSON)
+
+
+def refusal_form(accept: str) -> Form:
+    """The form for a Status about a request whose own form could not be found: the first encoding of ours."""
+    for clause in _clauses(accept):
+        shape = clause.parameters.get("as", "")
+        is_turned = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
+        if clause.media_type in _ENCODINGS and not is_turned:
+            return Form(_ENCODINGS[clause.media_type])
+        if clause.media_type == "*/*":
+            return PLAIN
+    return PLAIN
+
+
+def takes_gzip(headers: Mapping[str, str]) -> bool:
+    """Whether a client names gzip, and says nothing more about it: upstream reads no qualities."""
+    return any(token.strip() == "gzip" for token in headers.get("Accept-Encoding", "").split(","))
+
+
+def _negotiated(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: bool) -> Form:
+    clauses = _clauses(accept)
+    if not clauses:
+        return PLAIN
+    ours = _ours(clauses)
+    if not ours:
+        raise http_errors.none_acceptable(can_stream=can_stream)
+    for clause in ours:
+        form = _satisfied(clause, shapes=shapes, has_protobuf=has_protobuf)
+        if form is not None:
+            return form
+    raise http_errors.no_such_form()
+
+
+def _satisfied(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form | None:
+    """The form that a clause asks for, None where we do not have it."""
+    encoding = _ENCODINGS.get(clause.media_type, "json")
+    wanted = clause.parameters.get("as")
+    if not wanted:
+        return Form(encoding) if encoding != "protobuf" or has_protobuf else None
+    if encoding == "protobuf" and wanted not in _PROTOBUF_SHAPES:
+        return None
+    version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
+    if shapes == "aggregates":
+        is_known = (wanted, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+        return Form(encoding, "discovery") if is_known else None
+    if shapes == "objects" and wanted in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
+        return Form(encoding, _SHAPES[wanted], version)
+    return None
+
+
+def _ours(clauses: Sequence[_Clause]) -> list[_Clause]:
+    return [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
+
+
+def _clauses(accept: str) -> Sequence[_Clause]:
+    """The clauses of an Accept header, most wanted first; what cannot be read is left out."""
+    found = [_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
+    return sorted((clause for clause in found if clause.quality > 0), key=lambda clause: -clause.quality)
+
+
+def _clause(text: str) -> _Clause:
+    media_type, *rest = (part.strip() for part in text.split(";"))
+    parameters: dict[str, str] = {}
+    for part in rest:
+        name, _, value = part.partition("=")
+        parameters[name.strip()] = value.strip().strip('"')
+    return _Clause(media_type, parameters, _quality(parameters.pop("q", "1")))
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0
+
+
+@lru_cache(maxsize=64)
+def media_type(content_type: str) -> str:
+    """The media type of a `Content-Type` header, in lower case and without parameters; empty where there is none."""
+    return content_type.partition(";")[0].strip().lower()

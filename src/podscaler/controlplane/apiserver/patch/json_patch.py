@@ -1,0 +1,260 @@
+"""JSON patch (`application/json-patch+json`): a list of operations, all of which apply or none.
+
+Called by `handlers.patching`. Source: RFC 6902, with the API server's habits: array indices may be negative (from the
+end), a missing `value` is null, `test` of a missing member against null holds, `replace` and `copy` take a missing
+member for null, and every operation that cannot be applied is the same 422.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+from podscaler.base.errors import StatusError
+
+OPERATIONS_MAX = 10_000
+COPIED_MAX_BYTES = 3 * 1024 * 1024
+"""What all `copy` operations of one document may add together: doubling a value forty times would fill the memory."""
+
+INDEX_MAX_DIGITS = 9
+
+FIELDS = frozenset({"op", "path", "from", "value"})
+
+Operation = dict[str, Any]
+
+
+class _Inapplicable(Exception):
+    """One operation does not fit the document."""
+
+
+def applied(document: Any, operations: Sequence[Operation]) -> Any:
+    """A changed copy of `document`.
+
+    Raises:
+        StatusError: 413 for too many operations, 422 where one cannot be applied.
+    """
+    if len(operations) > OPERATIONS_MAX:
+        count = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
+        text = f"Request entity too large: {count}"
+        raise StatusError(text, code=413, reason="RequestEntityTooLarge")
+    result = deepcopy(document)
+    budget = _Budget(COPIED_MAX_BYTES)
+    try:
+        for operation in operations:
+            if operation.get("path") == "" and operation.get("op") == "replace":
+                result = _whole(operation)
+            else:
+                _apply(result, operation, budget)
+    except _Inapplicable:
+        raise _rejected() from None
+    return result
+
+
+def parse(document: Any) -> list[Operation]:
+    """`document` as operations, if it is a list of objects.
+
+    Raises:
+        StatusError: 400 otherwise.
+    """
+    wanted = "[]handlers.jsonPatchOp"
+    if document is None:
+        return []
+    if not isinstance(document, list):
+        raise _not_decodable(document, wanted)
+    for operation in document:
+        if not isinstance(operation, dict):
+            raise _not_decodable(operation, "handlers.jsonPatchOp")
+    return document
+
+
+def unknown_fields(operations: Sequence[Operation]) -> list[str]:
+    """What a strict or warning server says about members that no operation has, in order."""
+    return [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(operations)
+        for name in operation
+        if name not in FIELDS
+    ]
+
+
+def _not_decodable(value: Any, wanted: str) -> StatusError:
+    text = f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go value of type {wanted}"
+    return StatusError(text, code=400, reason="BadRequest")
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of `value` as Go's decoder names it in its errors."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, dict):
+        return "object"
+    return {list: "array", str: "string", type(None): "null"}[type(value)]
+
+
+def _rejected() -> StatusError:
+    text = "the server rejected our request due to an error in our request"
+    return StatusError(text, code=422, reason="Invalid", details={})
+
+
+class _Budget:
+    """Counts the bytes that copies add, roughly."""
+
+    def __init__(self, left_bytes: int) -> None:
+        self._left_bytes = left_bytes
+
+    def spend(self, value: Any) -> None:
+        self._left_bytes -= _size_bytes(value)
+        if self._left_bytes < 0:
+            raise _Inapplicable
+
+
+def _size_bytes(value: Any) -> int:
+    if isinstance(value, dict):
+        return 2 + sum(len(key) + 4 + _size_bytes(item) for key, item in value.items())
+    if isinstance(value, list):
+        return 2 + sum(1 + _size_bytes(item) for item in value)
+    return len(value) + 2 if isinstance(value, str) else 8
+
+
+def _whole(operation: Operation) -> Any:
+    """What is put in the place of the whole document, which must be an object or a list."""
+    value = operation.get("value")
+    if not isinstance(value, dict | list):
+        raise _Inapplicable
+    return deepcopy(value)
+
+
+def _apply(document: Any, operation: Operation, budget: _Budget) -> None:
+    name = operation.get("op")
+    run = _RUN.get(name) if isinstance(name, str) else None
+    if run is None:
+        raise _Inapplicable
+    run(document, operation, budget)
+
+
+def _add(document: Any, operation: Operation, _budget: _Budget) -> None:
+    _insert(document, _pointer(operation, "path"), deepcopy(operation.get("value")))
+
+
+def _remove(document: Any, operation: Operation, _budget: _Budget) -> None:
+    _take(document, _pointer(operation, "path"))
+
+
+def _replace(document: Any, operation: Operation, _budget: _Budget) -> None:
+    parent, key = _parent(document, _pointer(operation, "path"))
+    if isinstance(parent, list):
+        parent[_index(key, len(parent))] = deepcopy(operation.get("value"))
+    else:
+        parent[key] = deepcopy(operation.get("value"))
+
+
+def _move(document: Any, operation: Operation, _budget: _Budget) -> None:
+    value = _take(document, _pointer(operation, "from"))
+    _insert(document, _pointer(operation, "path"), value)
+
+
+def _copy(document: Any, operation: Operation, budget: _Budget) -> None:
+    parent, key = _parent(document, _pointer(operation, "from"))
+    value = parent.get(key) if isinstance(parent, dict) else _member(parent, key)
+    budget.spend(value)
+    _insert(document, _pointer(operation, "path"), deepcopy(value))
+
+
+def _test(document: Any, operation: Operation, _budget: _Budget) -> None:
+    parent, key = _parent(document, _pointer(operation, "path"))
+    found = parent.get(key) if isinstance(parent, dict) else _member(parent, key)
+    if not same(found, operation.get("value")):
+        raise _Inapplicable
+
+
+_RUN: dict[str, Callable[[Any, Operation, _Budget], None]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two JSON values are equal; unlike Python, `true` is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(same(one, two) for one, two in zip(left, right, strict=True))
+    return bool(left == right)
+
+
+def _pointer(operation: Operation, member: str) -> list[str]:
+    """The tokens of a JSON pointer; of what can be done with the whole document ("") only `replace` is.
+
+    What stands before the first slash is skipped, as upstream skips it: `data/x` is `/x`.
+    """
+    text = operation.get(member)
+    if not isinstance(text, str) or "/" not in text:
+        raise _Inapplicable
+    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
+
+
+def _parent(document: Any, tokens: list[str]) -> tuple[Any, str]:
+    """The container that holds the last token, and that token."""
+    container = document
+    for token in tokens[:-1]:
+        container = _member(container, token)
+    if not isinstance(container, dict | list):
+        raise _Inapplicable
+    return container, tokens[-1]
+
+
+def _member(container: Any, key: str) -> Any:
+    if isinstance(container, list):
+        return container[_index(key, len(container))]
+    if isinstance(container, dict) and key in container:
+        return container[key]
+    raise _Inapplicable
+
+
+def _index(text: str, length: int) -> int:
+    """The position of an existing element."""
+    position = _number(text)
+    if position < 0:
+        position += length
+    if not 0 <= position < length:
+        raise _Inapplicable
+    return position
+
+
+def _number(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= INDEX_MAX_DIGITS):
+        raise _Inapplicable
+    return int(text)
+
+
+def _insert(document: Any, tokens: list[str], value: Any) -> None:
+    parent, key = _parent(document, tokens)
+    if isinstance(parent, dict):
+        parent[key] = value
+    elif key == "-":
+        parent.append(value)
+    else:
+        position = _number(key)
+        if position < 0:
+            position += len(parent) + 1
+        if not 0 <= position <= len(parent):
+            raise _Inapplicable
+        parent.insert(position, value)
+
+
+def _take(document: Any, tokens: list[str]) -> Any:
+    parent, key = _parent(document, tokens)
+    value = _member(parent, key)
+    if isinstance(parent, list):
+        del parent[_index(key, len(parent))]
+    else:
+        del parent[key]
+    return value

@@ -1,0 +1,186 @@
+"""How strategic merge patch treats lists: by merge key or as sets of scalars, and in which order.
+
+Called by `strategic` alone. Elements are identified by the value of the list's merge key, scalars by themselves.
+
+The order of a merged list: elements that the patch names come in the patch's order, the others in the order they had,
+and the two sequences are interleaved so that an element of the server's comes first only where it stood before the
+patch's next element already.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from podscaler.base.errors import StatusError
+
+Object = dict[str, Any]
+
+
+_GO_TYPES: dict[type, str] = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    type(None): "%!s(<nil>)",
+}
+
+
+def check_is_list(value: Any) -> None:
+    """Refuse (500, as upstream) anything but a list, null too, where an order of elements is spoken of."""
+    if not isinstance(value, list):
+        raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
+
+
+def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
+    """Refuse lists whose elements cannot be merged.
+
+    Raises:
+        StatusError: 422 for lists of lists, 500 for elements of several types, or none at all.
+    """
+    types = [type(item) for item in (*original, *changes)]
+    if not types:
+        raise StatusError("no elements in any of the given slices", code=500)
+    if types[0] is list:
+        text = "the server rejected our request due to an error in our request"
+        raise StatusError(text, code=422, reason="Invalid", details={})
+    if len(set(types)) > 1 or types[0] is type(None):
+        shown = go_text([list(original), list(changes)])
+        raise StatusError(f"list element types are not identical: {shown}", code=500)
+
+
+def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
+    """Scalars of both lists, each once, in order of first appearance."""
+    result: list[Any] = []
+    for item in (*original, *changes):
+        if item not in result:
+            result.append(item)
+    return result
+
+
+def edited(original: Sequence[Any], changes: Sequence[Object], merge_key: str) -> tuple[list[Any], list[Object]]:
+    """The original's elements after the patch's directives (`$patch: delete`, `replace`), and the plain changes.
+
+    Raises:
+        StatusError: 500 for an element without the merge key or with an unknown directive.
+    """
+    kept = list(original)
+    plain: list[Object] = []
+    replaced = False
+    for change in changes:
+        directive = change.get("$patch")
+        if directive == "replace":
+            replaced = True
+        elif directive == "delete":
+            value = _key_of(change, merge_key)
+            kept = [item for item in kept if not (isinstance(item, dict) and item.get(merge_key) == value)]
+        elif directive is not None:
+            raise unknown_directive(directive, change)
+        else:
+            _key_of(change, merge_key)
+            plain.append(change)
+    return ([], plain) if replaced else (kept, plain)
+
+
+def _key_of(change: Object, merge_key: str) -> Any:
+    if merge_key not in change:
+        raise StatusError(f"map: {go_text(change)} does not contain declared merge key: {merge_key}", code=500)
+    return change[merge_key]
+
+
+def find(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
+    """The position of the element whose merge key has that value."""
+    for position, item in enumerate(items):
+        if isinstance(item, dict) and merge_key in item and item[merge_key] == value:
+            return position
+    return None
+
+
+def unknown_directive(directive: Any, patch: dict[str, Any]) -> StatusError:
+    """The refusal of a `$patch` that is neither replace nor delete."""
+    return StatusError(f"unknown patch type: {directive} in map: {go_text(patch)}", code=500)
+
+
+def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
+    """Every element that the patch keeps must be in the order directive, in the same order.
+
+    Raises:
+        StatusError: 500 with both lists.
+    """
+    if not order:
+        return
+    wanted = [_identity(item, merge_key) for item in order]
+    position = 0
+    for change in changes:
+        if isinstance(change, dict) and "$patch" in change:
+            continue
+        identity = _identity(change, merge_key)
+        while position < len(wanted) and wanted[position] != identity:
+            position += 1
+        if position == len(wanted):
+            raise StatusError(_order_text(changes, order), code=500)
+        position += 1
+
+
+def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
+    shown = (f"[{' '.join(map(go_text, items))}]" for items in (changes, order))
+    return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*shown)
+
+
+def in_order(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
+    """`values` in the order that the patch (`order`) and the server (`server_order`) agree on, as the module says."""
+    wanted = _ranks(order, merge_key)
+    had = _ranks(server_order, merge_key)
+    named = [item for item in values if _rank(item, wanted, merge_key) is not None]
+    others = [item for item in values if _rank(item, wanted, merge_key) is None]
+    named.sort(key=lambda item: _rank(item, wanted, merge_key) or 0)
+    others.sort(key=lambda item: _known_rank(item, had, merge_key))
+    return _interleaved(others, named, had, merge_key)
+
+
+def _interleaved(others: list[Any], named: list[Any], had: dict[Any, int], merge_key: str) -> list[Any]:
+    result: list[Any] = []
+    left, right = 0, 0
+    while left < len(others) and right < len(named):
+        left_rank = _rank(others[left], had, merge_key)
+        right_rank = _rank(named[right], had, merge_key)
+        if left_rank is not None and right_rank is not None and left_rank < right_rank:
+            result.append(others[left])
+            left += 1
+        else:
+            result.append(named[right])
+            right += 1
+    return result + others[left:] + named[right:]
+
+
+def _ranks(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
+    ranks: dict[Any, int] = {}
+    for position, item in enumerate(items):
+        ranks.setdefault(_identity(item, merge_key), position)
+    return ranks
+
+
+def _rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int | None:
+    return ranks.get(_identity(item, merge_key))
+
+
+def _known_rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int:
+    rank = _rank(item, ranks, merge_key)
+    return len(ranks) if rank is None else rank
+
+
+def _identity(item: Any, merge_key: str) -> Any:
+    """A hashable value that tells the element from others; elements without the merge key differ from all."""
+    value = item.get(merge_key, item) if merge_key and isinstance(item, dict) else item
+    return (type(value), value) if isinstance(value, str | int | float | bool) else (type(value), repr(value))
+
+
+def go_text(value: Any) -> str:
+    """A JSON value as Go's %v shows it in messages: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "<nil>" if value is None else str(value)

@@ -1,0 +1,129 @@
+"""What the API server counts about itself: requests, how long they took, objects kept; and its process.
+
+Called by `app` for every request and by `non_resource_handlers` for `/metrics`. Names and labels are upstream's, so
+that dashboards made for kube-apiserver find what they look for. A request costs a lookup and two additions; label
+values are those of what is served, whatever clients ask for, so that the number of series is bounded.
+
+Source: the metrics that kube-apiserver documents as stable. Differs: only the few that matter on one machine.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from podscaler.controlplane.auth.rules import Attributes
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS_S: Final = (
+    0.005,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    15,
+    20,
+    30,
+    45,
+    60,
+)
+_LABELS: Final = ("verb", "group", "version", "resource", "subresource")
+_VERBS: Final[Mapping[str, str]] = {"create": "POST", "update": "PUT"}
+_ENDLESS: Final = frozenset({"WATCH", "CONNECT"})
+"""Requests whose duration says nothing."""
+
+_Key = tuple[str, str, str, str, str]
+
+
+class APIServerMetrics:
+    """See the module.
+
+    Args:
+        is_served: whether a resource that a request names exists in that version.
+        counts: how many objects of each kind there are, by `Resource.key`.
+    """
+
+    def __init__(self, is_served: Callable[[Attributes, str], bool], counts: Callable[[], Mapping[str, int]]) -> None:
+        self._is_served = is_served
+        self._counts = counts
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._registry.register(_Objects(lambda: self._counted))
+        self._counted: Mapping[str, int] = {}
+        self._requests = Counter(
+            "apiserver_request_total", "Requests answered.", (*_LABELS, "code"), registry=self._registry
+        )
+        self._durations = Histogram(
+            "apiserver_request_duration_seconds",
+            "How long requests took that are not meant to last.",
+            _LABELS,
+            buckets=BUCKETS_S,
+            registry=self._registry,
+        )
+        self._counters: dict[tuple[_Key, int], Counter] = {}
+        self._histograms: dict[_Key, Histogram] = {}
+
+    def observe(self, wanted: Attributes | None, version: str, code: int, duration_s: float) -> None:
+        """Count a request that was answered with `code`; `wanted` is None where it was never understood."""
+        key = self._key(wanted, version)
+        counter = self._counters.get((key, code))
+        if counter is None:
+            counter = self._counters[key, code] = self._requests.labels(*key, str(code))
+        counter.inc()
+        if key[0] in _ENDLESS:
+            return
+        histogram = self._histograms.get(key)
+        if histogram is None:
+            histogram = self._histograms[key] = self._durations.labels(*key)
+        histogram.observe(duration_s)
+
+    def prepare(self) -> None:
+        """Count the objects, on the event loop, for the next `text`."""
+        self._counted = dict(self._counts())
+
+    def text(self) -> bytes:
+        """Everything in the text format of Prometheus. Takes milliseconds: belongs into a thread."""
+        return prometheus_client.generate_latest(self._registry)
+
+    def _key(self, wanted: Attributes | None, version: str) -> _Key:
+        if wanted is None:
+            return ("", "", "", "", "")
+        verb = _VERBS.get(wanted.verb, wanted.verb.upper())
+        if not wanted.resource or not self._is_served(wanted, version):
+            return (verb if verb in _KNOWN_VERBS else "OTHER", "", "", "", "")
+        return (verb, wanted.group, version, wanted.resource, wanted.subresource)
+
+
+_KNOWN_VERBS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "LIST", "WATCH", "DELETECOLLECTION", "OPTIONS"}
+)
+
+
+class _Objects(Collector):
+    """How many objects of each kind there are, counted when asked."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """One gauge, a series for each kind."""
+        family = GaugeMetricFamily("apiserver_storage_objects", "Objects kept.", labels=("resource",))
+        for resource, count in sorted(self._counts().items()):
+            family.add_metric([resource], count)
+        yield family

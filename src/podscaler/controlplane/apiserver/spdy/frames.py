@@ -1,0 +1,189 @@
+"""Frames of SPDY/3.1: from bytes to records and back.
+
+Called by `session`; pure. Both kinds begin with eight bytes:
+
+    data     0 | stream id (31)                 flags (8) | length (24)
+    control  1 | version (15) | type (16)       flags (8) | length (24)
+
+Header blocks stay compressed here: they depend on their order (`headers`).
+
+Source: SPDY Protocol, draft 3.1, section 2.2 and 2.6.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
+
+VERSION: Final = 3
+FLAG_FIN: Final = 1
+HEAD_BYTES: Final = 8
+FRAME_MAX_BYTES: Final = 1 << 20
+"""Of what we take; the protocol allows sixteen times as much, clients send 32 KiB."""
+
+_CONTROL: Final = 0x8000_0000
+_ID_MASK: Final = 0x7FFF_FFFF
+SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY, HEADERS = 1, 2, 3, 6, 7, 8
+
+PROTOCOL_ERROR: Final = 1
+INVALID_STREAM: Final = 2
+REFUSED_STREAM: Final = 3
+CANCEL: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Bytes of a stream; `is_last`: its sender sends no more."""
+
+    stream_id: int
+    data: bytes
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SynStream:
+    """A new stream, with its compressed headers."""
+
+    stream_id: int
+    block: bytes
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SynReply:
+    """The stream is accepted."""
+
+    stream_id: int
+    block: bytes
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeadersFrame:
+    """More headers of a stream."""
+
+    stream_id: int
+    block: bytes
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The stream is over, in both directions."""
+
+    stream_id: int
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """To be answered with the same."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoAway:
+    """No more streams will be begun."""
+
+    last_stream_id: int
+    status: int = 0
+
+
+_WITH_HEADERS: Final[Mapping[int, tuple[type[SynStream | SynReply | HeadersFrame], int]]] = {
+    SYN_STREAM: (SynStream, 10),
+    SYN_REPLY: (SynReply, 4),
+    HEADERS: (HeadersFrame, 4),
+}
+"""What these become, and where their header block begins."""
+
+_WITH_NUMBER: Final = frozenset({*_WITH_HEADERS, RST_STREAM, PING, GOAWAY})
+
+Frame = Data | SynStream | SynReply | HeadersFrame | Reset | Ping | GoAway
+
+
+def encode(frame: Frame) -> bytes:
+    """The bytes of a frame."""
+    match frame:
+        case Data(stream_id, data, is_last):
+            return struct.pack(">II", stream_id, _flags(is_last) << 24 | len(data)) + data
+        case SynStream(stream_id, block, is_last):
+            return _control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
+        case SynReply(stream_id, block, is_last):
+            return _control(SYN_REPLY, struct.pack(">I", stream_id) + block, is_last=is_last)
+        case HeadersFrame(stream_id, block, is_last):
+            return _control(HEADERS, struct.pack(">I", stream_id) + block, is_last=is_last)
+        case Reset(stream_id, status):
+            return _control(RST_STREAM, struct.pack(">II", stream_id, status))
+        case Ping(number):
+            return _control(PING, struct.pack(">I", number))
+        case GoAway(last_stream_id, status):
+            return _control(GOAWAY, struct.pack(">II", last_stream_id, status))
+
+
+def _flags(is_last: bool) -> int:
+    return FLAG_FIN if is_last else 0
+
+
+def _control(kind: int, content: bytes, *, is_last: bool = False) -> bytes:
+    head = struct.pack(">II", _CONTROL | VERSION << 16 | kind, _flags(is_last) << 24 | len(content))
+    return head + content
+
+
+class FrameReader:
+    """Cuts what arrives, in pieces of any size, into frames."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete now; kinds that say nothing to us are left out.
+
+        Raises:
+            Violation: of a frame's form, version or size.
+        """
+        self._rest += data
+        found: list[Frame] = []
+        offset = 0
+        while len(self._rest) - offset >= HEAD_BYTES:
+            first, second = struct.unpack_from(">II", self._rest, offset)
+            end = offset + HEAD_BYTES + (second & 0xFF_FFFF)
+            if end - offset > FRAME_MAX_BYTES:
+                raise SPDYProtocolError(f"a frame is longer than {FRAME_MAX_BYTES} bytes")
+            if end > len(self._rest):
+                break
+            frame = _frame(first, second >> 24, bytes(self._rest[offset + HEAD_BYTES : end]))
+            if frame is not None:
+                found.append(frame)
+            offset = end
+        del self._rest[:offset]
+        return found
+
+
+def _frame(first: int, flags: int, content: bytes) -> Frame | None:
+    is_last = bool(flags & FLAG_FIN)
+    if not first & _CONTROL:
+        return Data(first, content, is_last)
+    if (first & _ID_MASK) >> 16 != VERSION:
+        raise SPDYProtocolError(f"a frame of version {(first & _ID_MASK) >> 16}")
+    try:
+        return _control_frame(first & 0xFFFF, content, is_last)
+    except struct.error:
+        raise SPDYProtocolError(f"a frame of type {first & 0xFFFF} is too short") from None
+
+
+def _control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
+    if kind not in _WITH_NUMBER:
+        return None  # settings and windows: nobody behind these clients keeps to them
+    (number,) = struct.unpack_from(">I", content)
+    if kind == PING:
+        return Ping(number)
+    if kind in (RST_STREAM, GOAWAY):
+        (status,) = struct.unpack_from(">I", content, 4)
+        return Reset(number & _ID_MASK, status) if kind == RST_STREAM else GoAway(number & _ID_MASK, status)
+    record, head_bytes = _WITH_HEADERS[kind]
+    if len(content) < head_bytes:
+        raise struct.error
+    return record(number & _ID_MASK, content[head_bytes:], is_last)

@@ -1,0 +1,139 @@
+"""One RBAC rule: what it allows, and whether rules cover others.
+
+Called by `policy_index` (does a rule allow this?) and `escalation` (does somebody hold all of that?). Pure.
+
+Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by upstream's RBAC authorizer; its rules on coverage.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from podscaler.api.resource.resources import Object
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """A PolicyRule; each attribute is in the order of the object.
+
+    Attributes:
+        urls: `nonResourceURLs`; a rule has either these or `groups` and `resources`.
+        names: the only objects that it is for; empty for all.
+    """
+
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+
+    def allows_resource(self, verb: str, group: str, resource: str, subresource: str, name: str) -> bool:
+        """Whether it lets somebody do `verb` to that resource (empty `subresource`: to the resource itself)."""
+        if verb not in self.verbs and ALL not in self.verbs:
+            return False
+        if group not in self.groups and ALL not in self.groups:
+            return False
+        if self.names and name not in self.names:
+            return False
+        if ALL in self.resources:
+            return True
+        if not subresource:
+            return resource in self.resources
+        return f"{resource}/{subresource}" in self.resources or f"*/{subresource}" in self.resources
+
+    def allows_path(self, verb: str, path: str) -> bool:
+        """Whether it lets somebody do `verb` (a lower-case HTTP method) to a path that is no resource's."""
+        if not self.urls or (verb not in self.verbs and ALL not in self.verbs):
+            return False
+        return any(_is_url_covered(path, url) for url in self.urls)
+
+    def to_object(self) -> Object:
+        """The PolicyRule of the API, without what is empty."""
+        parts = {
+            "verbs": self.verbs,
+            "apiGroups": self.groups,
+            "resources": self.resources,
+            "resourceNames": self.names,
+            "nonResourceURLs": self.urls,
+        }
+        return {name: list(values) for name, values in parts.items() if values or name == "verbs"}
+
+
+def from_object(rule: Object) -> PolicyRule:
+    """The rule of a stored role."""
+    parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+    return PolicyRule(*(tuple(rule.get(part) or ()) for part in parts))
+
+
+def rules_of(role: Object) -> tuple[PolicyRule, ...]:
+    """The rules of a Role or ClusterRole."""
+    return tuple(from_object(rule) for rule in role.get("rules") or ())
+
+
+def _is_url_covered(path: str, url: str) -> bool:
+    if url in (ALL, path):
+        return True
+    return url.endswith(ALL) and path.startswith(url.rstrip(ALL))
+
+
+EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((ALL,), urls=(ALL,)))
+"""What cluster-admin allows."""
+
+
+def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """What of `wanted` is not covered by `held`, in the smallest parts: one verb, one resource, one name each."""
+    parts = [part for rule in wanted for part in _parts(rule)]
+    return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in held)]
+
+
+def _parts(rule: PolicyRule) -> Iterator[PolicyRule]:
+    for group in rule.groups:
+        for resource in rule.resources:
+            for verb in rule.verbs:
+                whole = PolicyRule((verb,), groups=(group,), resources=(resource,))
+                yield from (replace(whole, names=(name,)) for name in rule.names) if rule.names else (whole,)
+    for url in rule.urls:
+        yield from (PolicyRule((verb,), urls=(url,)) for verb in rule.verbs)
+
+
+def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
+    """Whether `rule` allows all of `part`, which is one of `_parts`."""
+    if ALL not in rule.verbs and part.verbs[0] not in rule.verbs:
+        return False
+    if part.urls:
+        return any(_is_url_covered(part.urls[0], url) for url in rule.urls)
+    if ALL not in rule.groups and part.groups[0] not in rule.groups:
+        return False
+    if rule.names and not (part.names and part.names[0] in rule.names):
+        return False
+    wanted = part.resources[0]
+    _, slash, subresource = wanted.partition("/")
+    return bool({ALL, wanted, f"*/{subresource}" if slash else wanted} & set(rule.resources))
+
+
+def compacted(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts that differ in nothing but their verb put together, in the order of the first of each."""
+    verbs: dict[PolicyRule, list[str]] = {}
+    for part in parts:
+        key = part if part.urls else replace(part, verbs=())
+        verbs.setdefault(key, []).extend(part.verbs)
+    return [replace(rule, verbs=tuple(found)) for rule, found in verbs.items()]
+
+
+def shown(rule: PolicyRule) -> str:
+    """A rule as upstream's messages show it."""
+    parts = (
+        ("APIGroups", rule.groups),
+        ("Resources", rule.resources),
+        ("NonResourceURLs", rule.urls),
+        ("ResourceNames", rule.names),
+        ("Verbs", rule.verbs),
+    )
+    return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in parts if values) + "}"
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """Texts as Go prints a list of quoted ones: `["a" "b"]`."""
+    return "[" + " ".join(json.dumps(text, ensure_ascii=False) for text in texts) + "]"

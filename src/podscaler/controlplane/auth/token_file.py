@@ -1,0 +1,63 @@
+"""Further users of the API server, read from a file of tokens.
+
+Called by the wiring of `up`, in a thread, once at the start. One user a line, as CSV: token, name, uid, and, if any,
+the groups, comma-separated and therefore quoted.
+
+    31ada4fd-adec-460c-809a-9e56ceb75269,viewer,1001,"viewers,auditors"
+
+Source: upstream's static token file (`--token-auth-file`). Differs: a token that is there twice is refused, where
+upstream takes the last one.
+"""
+
+import csv
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
+from podscaler.controlplane.registry.users import User
+
+COLUMNS_MIN = 3
+OTHERS_MAY = 0o077
+
+_log = logging.getLogger(__name__)
+
+
+def read(path: Path) -> dict[str, User]:
+    """The users by token. Blocks.
+
+    Raises:
+        UsageError: there is no such file, or a line that names no user.
+    """
+    content = secret_files.read(path)
+    if content is None:
+        raise UsageError(f"there is no token file {path}")
+    if path.stat().st_mode & OTHERS_MAY:
+        _log.warning("the token file %s may be read by others: its mode should be 0600", path)
+    users: dict[str, User] = {}
+    for number, row in enumerate(csv.reader(_lines(path, content)), start=1):
+        if not row:
+            continue
+        token, user = _user(row, f"{path}, line {number}")
+        if token in users:
+            raise UsageError(f"{path}, line {number}: this token is another user's already")
+        users[token] = user
+    return users
+
+
+def _lines(path: Path, content: bytes) -> list[str]:
+    try:
+        return content.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text in UTF-8") from error
+
+
+def _user(row: Sequence[str], place: str) -> tuple[str, User]:
+    if len(row) < COLUMNS_MIN:
+        raise UsageError(f"{place}: a token, a user's name and a uid are wanted, separated by commas")
+    token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])
+    if not token or not name:
+        raise UsageError(f"{place}: the {'name' if token else 'token'} is empty")
+    groups = row[COLUMNS_MIN].split(",") if len(row) > COLUMNS_MIN else []
+    return token, User(name, tuple(filter(None, map(str.strip, groups))), uid)

@@ -1,0 +1,153 @@
+"""Which pods go first when a ReplicaSet has too many; the ReplicaSet controller calls it.
+
+The order, first to go first (each rule only decides between pods that the rules before call equal):
+
+1. not assigned to a node
+2. phase Pending, then Unknown, then Running
+3. not ready
+4. lower `controller.kubernetes.io/pod-deletion-cost` (0 where absent or not a number)
+5. more related pods on the same node
+6. ready for a shorter time, by order of magnitude (power of two); within one magnitude by uid, so that the choice is
+   spread over ages
+7. more container restarts, then more sidecar restarts
+8. created more recently, by order of magnitude; within one magnitude by uid
+
+Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Any, Protocol
+
+from podscaler.api.machinery import instants
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.controllers.framework import pods
+
+
+class _Ordered(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_PHASE_ORDER = {"Pending": 0, "Unknown": 1}
+
+
+def first_to_go(
+    candidates: Sequence[Object], count: int, *, now_ns: int, related_on_node: Mapping[str, int] | None = None
+) -> list[Object]:
+    """The `count` pods of `candidates` that should be deleted, worst first.
+
+    Args:
+        candidates: active pods of one ReplicaSet, in any order.
+        count: how many; with all of them or more, the order is not worked out.
+        now_ns: against which ages are measured.
+        related_on_node: how many related pods each node holds (rule 5); without it the rule decides nothing.
+    """
+    if count >= len(candidates):
+        return list(candidates)
+    on_node = related_on_node or {}
+    ranked = [_ranked(pod, on_node, now_ns) for pod in candidates]
+    return [one.pod for one in heapq.nsmallest(count, ranked, key=cmp_to_key(_compare))]
+
+
+def deletion_cost(pod: Object) -> int:
+    """The pod's deletion cost, 0 where it has none that can be read."""
+    text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def restarts(pod: Object) -> tuple[int, int]:
+    """The most restarts among its containers, and among its sidecars (init containers that are always restarted)."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    sidecars = {c["name"] for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"}
+    main = [c.get("restartCount", 0) for c in status.get("containerStatuses") or []]
+    side = [c.get("restartCount", 0) for c in status.get("initContainerStatuses") or [] if c.get("name") in sidecars]
+    return max(main, default=0), max(side, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """Since when something holds, and how long that is by order of magnitude; None where nobody noted the instant."""
+
+    at_ns: int | None
+    magnitude: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A pod with what it is compared by, read once.
+
+    Attributes:
+        standing: rules 1 to 5, lowest first to go.
+        ready: since when it is ready (rule 6), None where it is not.
+        restarts: negative (rule 7).
+        created: since when it is there (rule 8).
+        uid: decides within one magnitude.
+    """
+
+    pod: Object
+    standing: tuple[bool, int, bool, int, int]
+    ready: _Since | None
+    restarts: tuple[int, int]
+    created: _Since
+    uid: str
+
+
+def _ranked(pod: Object, on_node: Mapping[str, int], now_ns: int) -> _Ranked:
+    metadata, node, is_ready = pod["metadata"], _node(pod), pods.is_ready(pod)
+    main, side = restarts(pod)
+    return _Ranked(
+        pod=pod,
+        standing=(
+            bool(node),
+            _PHASE_ORDER.get(pods.phase(pod), 2),
+            is_ready,
+            deletion_cost(pod),
+            -on_node.get(node, 0),
+        ),
+        ready=_since((pods.ready_condition(pod) or {}).get("lastTransitionTime"), now_ns) if is_ready else None,
+        restarts=(-main, -side),
+        created=_since(metadata.get("creationTimestamp"), now_ns),
+        uid=metadata.get("uid", ""),
+    )
+
+
+def _since(text: str | None, now_ns: int) -> _Since:
+    at_ns = instants.parse(text) if text else None
+    return _Since(at_ns, 0 if at_ns is None else _magnitude(now_ns - at_ns))
+
+
+def _compare(left: _Ranked, right: _Ranked) -> int:
+    if left.standing != right.standing:
+        return -1 if left.standing < right.standing else 1
+    if left.ready is not None and right.ready is not None:
+        by_readiness = _younger_first(left, left.ready, right, right.ready)
+        if by_readiness:
+            return by_readiness
+    by_restarts = _sign(left.restarts, right.restarts)
+    return by_restarts or _younger_first(left, left.created, right, right.created)
+
+
+def _younger_first(left: _Ranked, left_since: _Since, right: _Ranked, right_since: _Since) -> int:
+    if left_since.at_ns == right_since.at_ns:
+        return 0
+    if left_since.at_ns is None or right_since.at_ns is None:
+        return -1 if left_since.at_ns is None else 1
+    return _sign(left_since.magnitude, right_since.magnitude) or _sign(left.uid, right.uid)
+
+
+def _magnitude(age_ns: int) -> int:
+    return age_ns.bit_length() - 1 if age_ns > 0 else -1
+
+
+def _node(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def _sign(left: _Ordered, right: _Ordered) -> int:
+    return int(right < left) - int(left < right)

@@ -1,0 +1,73 @@
+"""The status of a ReplicaSet from its pods; its controller calls it after each sync.
+
+Source: apps/v1 ReplicaSetStatus (documentation and KEP-3973 for terminatingReplicas).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import rfc3339
+from podscaler.controlplane.controllers.framework import conditions, pods
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFailure:
+    """Why pods could not be created (`FailedCreate`) or deleted (`FailedDelete`)."""
+
+    reason: str
+    message: str
+
+
+def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> Object:
+    """The status to write.
+
+    Args:
+        replica_set: as it was synced; its generation is the one observed.
+        owned: all pods that it controls, finished and terminating ones included.
+        failure: what went wrong in this sync.
+        now_ns: the instant of this sync.
+    """
+    spec, metadata = replica_set["spec"], replica_set["metadata"]
+    active = [pod for pod in owned if pods.is_active(pod)]
+    min_ready_s = spec.get("minReadySeconds", 0)
+    template_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    ready = [pod for pod in active if pods.is_ready(pod)]
+    available = sum(pods.is_available(pod, min_ready_s, now_ns) for pod in ready) if min_ready_s else len(ready)
+    counts = {
+        "fullyLabeledReplicas": sum(_carries(pod, template_labels) for pod in active),
+        "readyReplicas": len(ready),
+        "availableReplicas": available,
+        "observedGeneration": metadata.get("generation", 0),
+    }
+    new: Object = {"replicas": len(active), **{name: count for name, count in counts.items() if count}}
+    new["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
+    found = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
+    return new | ({"conditions": found} if found else {})
+
+
+def next_available_s(replica_set: Object, owned: Sequence[Object], now_ns: int) -> float | None:
+    """In how many seconds the next ready pod becomes available by waiting alone; None where none will."""
+    min_ready_s = replica_set["spec"].get("minReadySeconds", 0)
+    if not min_ready_s:
+        return None
+    instants = (pods.available_at(pod, min_ready_s) for pod in owned if pods.is_active(pod))
+    due = [at for at in instants if at is not None and at > now_ns]
+    return (min(due) - now_ns) / 1e9 if due else None
+
+
+def _carries(pod: Object, labels: Mapping[str, str]) -> bool:
+    return labels.items() <= (pod["metadata"].get("labels") or {}).items()
+
+
+def _conditions(old: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
+    if failure is None:
+        return conditions.without(old, "ReplicaFailure")
+    new = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "lastTransitionTime": rfc3339(now_ns),
+        "reason": failure.reason,
+        "message": failure.message,
+    }
+    return list(old) if conditions.find(old, "ReplicaFailure") else [*old, new]

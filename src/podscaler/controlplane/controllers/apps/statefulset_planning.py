@@ -1,0 +1,150 @@
+"""What one sync of a StatefulSet does: which pods to create, which to delete, in the order that it promises.
+
+`statefulset.StatefulSets` carries it out. Pure: objects in, a plan out; nothing is changed.
+
+1. Pods that ended are deleted, to be made anew under the same name.
+2. Missing pods are created from the lowest number up. With `OrderedReady` one at a time: nothing more happens while
+   any pod below is missing, on its way out, not ready or not available.
+3. Pods beyond the range are deleted from the highest number down, with `OrderedReady` one at a time: each after the one
+   above is gone.
+4. `RollingUpdate`: pods of another revision than the newest are deleted from the highest number down to `partition`, as
+   long as no more than `maxUnavailable` pods are missing or not available. `OnDelete` leaves that to the user.
+5. New pods below `partition` are made of the current revision, all others of the newest.
+
+Source: documentation of StatefulSet (guarantees, update strategies, forced rollback); upstream's control loop.
+Differs: pods of an old revision that are not available are replaced first, since that costs nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.controllers.apps import statefulset_pods
+from podscaler.controlplane.controllers.deployment import rollout_bounds
+from podscaler.controlplane.controllers.framework import pods
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulSetFacts:
+    """What a plan is made of.
+
+    Attributes:
+        stateful_set: with defaults.
+        owned: all pods that it controls.
+        current, newest: the revision that a rollout leaves, and the one that it leads to; the same without a rollout.
+        now_ns: the instant of this sync.
+    """
+
+    stateful_set: Object
+    owned: Sequence[Object]
+    current: Object
+    newest: Object
+    now_ns: int
+
+    def by_number(self) -> dict[int, Object]:
+        """The pods by their numbers; what has no number is none of the set's."""
+        numbered = ((statefulset_pods.ordinal(self.stateful_set, p["metadata"]["name"]), p) for p in self.owned)
+        return {number: pod for number, pod in numbered if number is not None}
+
+    def is_healthy(self, pod: Object | None) -> bool:
+        """Whether the pod is there, to stay, and available."""
+        return pod is not None and statefulset_pods.is_healthy(self.stateful_set, pod, self.now_ns)
+
+
+@dataclass(slots=True)
+class StatefulSetPlan:
+    """Pods to create and to delete, in this order; `recreate` are ended ones that will be made anew."""
+
+    create: list[Object] = field(default_factory=list)
+    delete: list[Object] = field(default_factory=list)
+    recreate: list[Object] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.create or self.delete or self.recreate)
+
+
+def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
+    """The plan for these facts; the set is not being deleted."""
+    made = StatefulSetPlan()
+    present = facts.by_number()
+    if _plan_wanted(facts, present, made) and _plan_surplus(facts, present, made):
+        _plan_update(facts, present, made)
+    return made
+
+
+def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
+    """Rules 1 and 2; False where everything else has to wait."""
+    is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
+    for number in statefulset_pods.ordinals(facts.stateful_set):
+        pod = present.get(number)
+        if pod is None:
+            made.create.append(_new_pod(facts, number))
+        elif pods.is_finished(pod) and not pods.is_terminating(pod):
+            made.recreate.append(pod)
+        if not is_parallel and not facts.is_healthy(pod):
+            return False
+    return True
+
+
+def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
+    """Rule 3; False where everything else has to wait."""
+    wanted = statefulset_pods.ordinals(facts.stateful_set)
+    surplus = sorted((number for number in present if number not in wanted), reverse=True)
+    unhealthy = [number for number in surplus if not facts.is_healthy(present[number])]
+    is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
+    for number in surplus:
+        pod = present[number]
+        if not pods.is_terminating(pod) and (is_parallel or number not in unhealthy[:-1]):
+            made.delete.append(pod)
+        if not is_parallel:
+            return False
+    return True
+
+
+def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> None:
+    """Rule 4."""
+    strategy = facts.stateful_set["spec"].get("updateStrategy") or {}
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return
+    wanted = statefulset_pods.ordinals(facts.stateful_set)
+    missing = sum(not facts.is_healthy(present.get(number)) for number in wanted)
+    for number in _stale(facts, present, wanted[_partition(facts.stateful_set) :]):
+        pod = present[number]
+        if facts.is_healthy(pod):
+            if missing >= _max_unavailable(strategy, len(wanted)):
+                return
+            missing += 1
+        made.delete.append(pod)
+
+
+def _stale(facts: StatefulSetFacts, present: Mapping[int, Object], numbers: range) -> list[int]:
+    """The numbers of pods to replace: unavailable ones first, the highest first."""
+    newest = facts.newest["metadata"]["name"]
+    found = [
+        number
+        for number in reversed(numbers)
+        if (pod := present.get(number)) is not None
+        and pods.is_active(pod)
+        and statefulset_pods.revision_name(pod) != newest
+    ]
+    return sorted(found, key=lambda number: facts.is_healthy(present[number]))
+
+
+def _partition(stateful_set: Object) -> int:
+    rolling = (stateful_set["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return int(rolling.get("partition", 0))
+
+
+def _max_unavailable(strategy: Object, wanted: int) -> int:
+    """In pods, rounded down, and at least one."""
+    bound = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
+    return max(rollout_bounds.resolve(0, bound, wanted)[1], 1)
+
+
+def _new_pod(facts: StatefulSetFacts, number: int) -> Object:
+    """Rule 5. Without bounds of a rolling update everything is made of the newest revision."""
+    first = statefulset_pods.ordinals(facts.stateful_set).start
+    is_kept_back = number < first + _partition(facts.stateful_set)
+    return statefulset_pods.new_pod(facts.stateful_set, facts.current if is_kept_back else facts.newest, number)

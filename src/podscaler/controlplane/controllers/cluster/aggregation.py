@@ -1,0 +1,64 @@
+"""The rules of ClusterRoles that are made of others (`aggregationRule`), kept up to date.
+
+`bootstrap` calls `rules_of` before the first request; `controlplane.controller_manager` runs the controller in a
+`control_loop.ControlLoop`.
+
+Source: upstream's clusterrole-aggregation-controller.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from podscaler.api.machinery import selectors
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.auth.policy_index import CLUSTER_ROLES
+from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.registry.registry import Registry
+
+_ALL = "all"
+
+
+def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
+    """The rules that `role` should have, from the labels and rules of all `roles`, by name and without repetition."""
+    by_name = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
+    found: list[Any] = []
+    for label_selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
+        selector = selectors.from_label_selector(label_selector)
+        for other in by_name:
+            if other["metadata"]["name"] == role["metadata"]["name"]:
+                continue
+            if selector.matches(other["metadata"].get("labels") or {}):
+                found += [rule for rule in other.get("rules") or () if rule not in found]
+    return found
+
+
+class ClusterRoleAggregation:
+    """See the module. There is one key: a change of any ClusterRole may concern every aggregated one."""
+
+    name = "clusterrole-aggregation-controller"
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """ClusterRoles."""
+        return [Watched(CLUSTER_ROLES, lambda _change: [_ALL])]
+
+    def prime(self) -> Iterable[str]:
+        """The one key."""
+        return [_ALL]
+
+    async def sync(self, key: str) -> float | None:
+        """Write the aggregated roles whose rules are others than they should be."""
+        del key
+        roles = self._registry.list(CLUSTER_ROLES)
+        for role in roles:
+            if not role.get("aggregationRule"):
+                continue
+            wanted = rules_of(role, roles)
+            if wanted != (role.get("rules") or []):
+                await self._registry.update(CLUSTER_ROLES, {**role, "rules": wanted})
+        return None
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""

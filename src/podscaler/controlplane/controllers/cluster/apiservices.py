@@ -1,0 +1,133 @@
+"""The API server's list of what it serves: an APIService for each group and version.
+
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; keys are names of APIServices
+(`v2.autoscaling`). Those of built-in groups are made when the server starts, and left alone then; those of custom
+resources come and go with them. An adapter may take the place of metrics that are measured here: its APIService stays,
+and ours comes back after it.
+
+Source: upstream's registration of its own APIs and of custom resources' (labels, priorities).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api import group_priorities
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+RESOURCE = "apiservices.apiregistration.k8s.io"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+OWN_GROUP = "apiregistration.k8s.io"
+"""The one group that is served without being registered."""
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+ON_START = "onstart"
+ALWAYS = "true"
+
+GroupVersion = tuple[str, str]
+
+
+class ApiServices:
+    """See the module.
+
+    Args:
+        registry: the objects.
+        built_in: group and version of all that is served and not defined by custom resources.
+        has_definitions: whether there can be custom resources.
+    """
+
+    name = "apiservice-registration"
+
+    def __init__(self, registry: Registry, built_in: Iterable[GroupVersion], *, has_definitions: bool) -> None:
+        self._registry = registry
+        self._built_in = {_name(each): each for each in built_in if each[0] != OWN_GROUP}
+        self._to_start = dict(self._built_in)
+        self._replaceable = {key for key, each in self._built_in.items() if each[0] in group_priorities.OTHER_GROUPS}
+        self._has_definitions = has_definitions
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """Definitions of custom resources, and APIServices that may have been replaced."""
+        own = [Watched(RESOURCE, self._of_replaced)]
+        return [Watched(DEFINITIONS, _of_definition), *own] if self._has_definitions else own
+
+    def prime(self) -> Iterable[str]:
+        """All that is served, and all that was."""
+        return {*self._built_in, *self._custom(), *(each["metadata"]["name"] for each in self._registered())}
+
+    async def sync(self, key: str) -> float | None:
+        """Register, mend or remove one."""
+        found = self._registry.find(RESOURCE, "", key)
+        if found is not None and key in self._replaceable and "service" in found["spec"]:
+            return None
+        wanted = self._wanted(key)
+        if wanted is None:
+            if found is not None and key not in self._built_in and _is_ours(found):
+                await self._registry.delete(RESOURCE, "", key, uid=found["metadata"]["uid"])
+        elif found is None:
+            await self._registry.create(RESOURCE, wanted)
+        elif found["spec"] != wanted["spec"] and found["metadata"].get("labels", {}).get(MANAGED):
+            await self._registry.update(RESOURCE, {**found, "spec": wanted["spec"]})
+        self._to_start.pop(key, None)
+        return None
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""
+
+    def _wanted(self, key: str) -> Object | None:
+        """What to register now, None for nothing."""
+        if key in self._to_start or key in self._replaceable:
+            served = self._built_in[key]
+            return _service(served, ON_START)
+        custom = self._custom().get(key)
+        if custom is None or key in self._built_in:
+            return None
+        return _service(custom, ALWAYS)
+
+    def _custom(self) -> dict[str, GroupVersion]:
+        definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
+        return {_name(each): each for definition in definitions for each in _served(definition)}
+
+    def _of_replaced(self, change: ObjectEvent) -> Iterable[str]:
+        name = change.object["metadata"]["name"]
+        return [name] if name in self._replaceable and change.type == "DELETED" else []
+
+    def _registered(self) -> Sequence[Object]:
+        return self._registry.list(RESOURCE)
+
+
+def _is_ours(service: Object) -> bool:
+    return MANAGED in service["metadata"].get("labels", {}) and "service" not in service["spec"]
+
+
+def _name(served: GroupVersion) -> str:
+    group, version = served
+    return f"{version}.{group}"
+
+
+def _served(definition: Object) -> Iterable[GroupVersion]:
+    """What a definition of a custom resource serves, once its names are accepted."""
+    conditions = (definition.get("status") or {}).get("conditions") or []
+    if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+        for version in definition["spec"]["versions"]:
+            if version.get("served"):
+                yield definition["spec"]["group"], version["name"]
+
+
+def _of_definition(change: ObjectEvent) -> Iterable[str]:
+    spec = change.object["spec"]
+    return [_name((spec["group"], version["name"])) for version in spec["versions"]]
+
+
+def _service(served: GroupVersion, managed: str) -> Object:
+    group, version = served
+    priority = group_priorities.of_version(group, version)
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": _name(served), "labels": {MANAGED: managed}},
+        "spec": {
+            **({"group": group} if group else {}),
+            "version": version,
+            "groupPriorityMinimum": priority.group,
+            "versionPriority": priority.version,
+        },
+    }

@@ -1,0 +1,156 @@
+"""The roles and bindings that every cluster has, created where they are missing and mended where they lack something.
+
+The wiring awaits `ensure_policy` before the API server serves. An object with the annotation
+`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone; what users added stays.
+
+Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.auth import policy_rules
+from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from podscaler.controlplane.controllers.cluster import aggregation, bootstrap_roles
+from podscaler.controlplane.controllers.cluster.bootstrap_roles import Rules
+from podscaler.controlplane.registry.registry import Registry
+
+_GROUP = "rbac.authorization.k8s.io"
+_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+_LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_SYSTEM_ACCOUNTS = "kube-system"
+
+
+async def ensure_policy(registry: Registry) -> None:
+    """Create and mend roles and bindings. The namespaces of the system must be there.
+
+    Raises:
+        StatusError: 500 where the disk fails.
+    """
+    roles = list(_cluster_roles())
+    for _ in bootstrap_roles.AGGREGATED:  # they are made of one another: what one gets, the next has a round later
+        for role in roles:
+            if "aggregationRule" in role:
+                role["rules"] = aggregation.rules_of(role, roles)
+    await _ensure_all(registry, CLUSTER_ROLES, roles)
+    await _ensure_all(registry, ROLES, _roles())
+    await _ensure_all(registry, CLUSTER_ROLE_BINDINGS, _cluster_role_bindings())
+    await _ensure_all(registry, ROLE_BINDINGS, _role_bindings())
+
+
+async def _ensure_all(registry: Registry, resource: str, wanted: Iterable[Object]) -> None:
+    """All at once: they share a few syncs of the disk."""
+    await asyncio.gather(*(_ensure(registry, resource, obj) for obj in wanted))
+
+
+async def _ensure(registry: Registry, resource: str, wanted: Object) -> None:
+    metadata = wanted["metadata"]
+    namespace, name = metadata.get("namespace", ""), metadata["name"]
+    found = registry.find(resource, namespace, name)
+    if found is None:
+        await registry.create(resource, wanted)
+        return
+    if (found["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "false":
+        return
+    if wanted.get("roleRef") != found.get("roleRef"):  # it cannot be changed, only made anew
+        await registry.delete(resource, namespace, name)
+        await registry.create(resource, wanted)
+        return
+    mended = _mended(found, wanted)
+    if mended != found:
+        await registry.update(resource, mended)
+
+
+def _mended(found: Object, wanted: Object) -> Object:
+    metadata = dict(found["metadata"])
+    for part in ("labels", "annotations"):
+        metadata[part] = {**(wanted["metadata"].get(part) or {}), **(metadata.get(part) or {})}
+    mended = {**found, "metadata": metadata}
+    if "roleRef" in wanted:
+        subjects = list(found.get("subjects") or ())
+        subjects += [subject for subject in wanted.get("subjects") or () if subject not in subjects]
+        return {**mended, "subjects": subjects} if subjects else mended
+    if "aggregationRule" in wanted:
+        return {**mended, "aggregationRule": found.get("aggregationRule") or wanted["aggregationRule"]}
+    lacking = policy_rules.missing(policy_rules.rules_of(found), policy_rules.rules_of(wanted))
+    added = [rule.to_object() for rule in policy_rules.compacted(lacking)]
+    return {**mended, "rules": [*(found.get("rules") or ()), *added]}
+
+
+def _cluster_roles() -> Iterator[Object]:
+    for name, rules in bootstrap_roles.CLUSTER_ROLES.items():
+        yield _role("ClusterRole", {"name": name}, rules)
+    for name, rules in bootstrap_roles.CONTROLLERS.items():
+        yield _role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
+    for name, rules in bootstrap_roles.AGGREGATED_PARTS.items():
+        metadata = {"name": f"system:aggregate-to-{name}", "labels": {_aggregates_to(name): "true"}}
+        yield _role("ClusterRole", metadata, rules)
+    for name, into in bootstrap_roles.AGGREGATED.items():
+        role = _role("ClusterRole", {"name": name, "labels": {_aggregates_to(into): "true"} if into else {}}, ())
+        role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_aggregates_to(name): "true"}}]}
+        yield role
+
+
+def _aggregates_to(name: str) -> str:
+    return f"{_GROUP}/aggregate-to-{name}"
+
+
+def _roles() -> Iterator[Object]:
+    for (namespace, name), rules in bootstrap_roles.ROLES.items():
+        yield _role("Role", {"name": name, "namespace": namespace}, rules)
+
+
+def _role(kind: str, metadata: Object, rules: Rules) -> Object:
+    return _object(kind, metadata) | {"rules": [_rule(text).to_object() for text in rules]}
+
+
+def _rule(text: str) -> policy_rules.PolicyRule:
+    if "@" in text:
+        verbs, urls = (_items(part) for part in text.split("@"))
+        return policy_rules.PolicyRule(verbs, urls=urls)
+    verbs, groups, resources, *names = (_items(part) for part in text.split("|"))
+    return policy_rules.PolicyRule(verbs, groups, resources, *names)
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(text.strip().split(","))
+
+
+def _cluster_role_bindings() -> Iterator[Object]:
+    for name, subjects in bootstrap_roles.CLUSTER_ROLE_BINDINGS.items():
+        yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
+    for name in bootstrap_roles.CONTROLLERS:
+        full = f"system:controller:{name}"
+        account = (f"ServiceAccount {_SYSTEM_ACCOUNTS}/{name}",)
+        yield _binding("ClusterRoleBinding", {"name": full}, ("ClusterRole", full), account)
+
+
+def _role_bindings() -> Iterator[Object]:
+    for (namespace, name), (kind, role, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
+        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, (kind, role), subjects)
+
+
+def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
+    reference = {"apiGroup": _GROUP, "kind": role[0], "name": role[1]}
+    binding = _object(kind, metadata) | {"roleRef": reference}
+    found = [_subject(text) for text in subjects]
+    return binding | {"subjects": found} if found else binding
+
+
+def _subject(text: str) -> Object:
+    kind, name = text.split(" ")
+    if kind == "ServiceAccount":
+        namespace, _, account = name.partition("/")
+        return {"kind": kind, "name": account, "namespace": namespace}
+    return {"apiGroup": _GROUP, "kind": kind, "name": name}
+
+
+def _object(kind: str, metadata: Object) -> Object:
+    notes = {_AUTOUPDATE: "true"}
+    labels = {**_LABELS, **metadata.get("labels", {})}
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": kind,
+        "metadata": {**metadata, "labels": labels, "annotations": notes},
+    }

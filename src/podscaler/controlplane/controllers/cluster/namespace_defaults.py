@@ -1,0 +1,100 @@
+"""Which namespaces every cluster has, and what every namespace has: a default ServiceAccount, the root CA's ConfigMap.
+
+`up` awaits `make_system_namespaces` before it serves; `controller_manager.Controllers` runs the controller in a
+`control_loop.ControlLoop`, which brings back what somebody deletes or changes.
+
+Source: documentation of namespaces, service accounts, and of the root CA publisher.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.framework import pods, selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+NAMESPACES = "namespaces"
+SERVICE_ACCOUNTS = "serviceaccounts"
+CONFIG_MAPS = "configmaps"
+SYSTEM = ("default", "kube-node-lease", "kube-public", "kube-system")
+ACCOUNT = "default"
+ROOT_CA = "kube-root-ca.crt"
+_EXPLANATION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
+
+
+async def make_system_namespaces(registry: Registry) -> None:
+    """Create the namespaces that every cluster has, where they are missing."""
+    for name in SYSTEM:
+        if registry.find(NAMESPACES, "", name) is None:
+            await _create(registry, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+class NamespaceDefaults:
+    """See the module. Keys are names of namespaces.
+
+    Args:
+        ca_certificate: the PEM text of the CA that clients verify the API server with.
+    """
+
+    name = "namespace-defaults-controller"
+
+    def __init__(self, registry: Registry, *, ca_certificate: str) -> None:
+        self._registry = registry
+        self._ca_certificate = ca_certificate
+
+    def watches(self) -> Sequence[Watched[str]]:
+        """Namespaces, and the two objects of each."""
+        return [
+            Watched(NAMESPACES, lambda change: [change.object["metadata"]["name"]]),
+            Watched(SERVICE_ACCOUNTS, lambda change: _of_object(change, ACCOUNT)),
+            Watched(CONFIG_MAPS, lambda change: _of_object(change, ROOT_CA)),
+        ]
+
+    def prime(self) -> Iterable[str]:
+        """All namespaces."""
+        return [one["metadata"]["name"] for one in self._registry.list(NAMESPACES)]
+
+    async def sync(self, key: str) -> float | None:
+        """Create or mend what differs; a namespace that goes is left to go."""
+        namespace = self._registry.find(NAMESPACES, "", key)
+        if namespace is None or pods.is_terminating(namespace):
+            return None
+        if self._registry.find(SERVICE_ACCOUNTS, key, ACCOUNT) is None:
+            metadata = {"name": ACCOUNT, "namespace": key}
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+            await _create(self._registry, SERVICE_ACCOUNTS, account)
+        await self._publish_ca(key)
+        return None
+
+    def report(self, key: str, error: Exception) -> None:
+        """Nothing more than the log."""
+
+    async def _publish_ca(self, namespace: str) -> None:
+        found = self._registry.find(CONFIG_MAPS, namespace, ROOT_CA)
+        data = {"ca.crt": self._ca_certificate}
+        if found is None:
+            notes = {"kubernetes.io/description": _EXPLANATION}
+            metadata = {"name": ROOT_CA, "namespace": namespace, "annotations": notes}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+            await _create(self._registry, CONFIG_MAPS, body)
+        elif found.get("data") != data:
+            await self._registry.update(CONFIG_MAPS, {**found, "data": data})
+
+
+def _of_object(change: ObjectEvent, name: str) -> list[str]:
+    namespace, own_name = selection.key_of(change.object)
+    return [namespace] if own_name == name else []
+
+
+async def _create(registry: Registry, resource: str, obj: Object) -> None:
+    try:
+        await registry.create(resource, obj)
+    except StatusError as error:
+        gone = error.code == 404 or write_errors.is_namespace_terminating(error)
+        if not gone and not write_errors.is_already_exists(error):
+            raise

@@ -1,0 +1,197 @@
+"""The Deployment controller: carries out what `deployment_planning.plan` says for the Deployment and ReplicaSets that
+there are.
+
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Only this controller writes sizes of
+ReplicaSets; it writes them with their resourceVersion, so that a plan made on other facts fails with 409 and is made
+again.
+
+Source: documentation of Deployment; events, conditions and annotations are upstream's.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.deployment import deployment_planning, progress, revisions, rollout_bounds
+from podscaler.controlplane.controllers.deployment.rollout import DeploymentPlan
+from podscaler.controlplane.controllers.framework import (
+    claims,
+    conditions,
+    ownership,
+    pods,
+    selection,
+    templates,
+    write_errors,
+)
+from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.owner_index import Keeping
+from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+DEPLOYMENTS = "deployments.apps"
+REPLICA_SETS = "replicasets.apps"
+PODS = "pods"
+
+
+class Deployments:
+    """See the module. Keys are namespace and name."""
+
+    name = "deployment-controller"
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._events = EventRecorder(registry, self.name, clock)
+        self._keeping = Keeping(registry, keepers=DEPLOYMENTS, kind="Deployment", kept=REPLICA_SETS)
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """Deployments, their ReplicaSets, and pods that end (a Recreate waits for that)."""
+        return [
+            Watched(DEPLOYMENTS, self._keeping.of_keeper),
+            Watched(REPLICA_SETS, self._keeping.of_kept),
+            Watched(PODS, self._of_pod),
+        ]
+
+    def prime(self) -> Iterable[Key]:
+        """Rebuild the indexes."""
+        return self._keeping.prime()
+
+    async def sync(self, key: Key) -> float | None:
+        """One step of the rollout; see the module."""
+        deployment = self._registry.find(DEPLOYMENTS, *key)
+        if deployment is None:
+            return None
+        selector = selection.object_selector(deployment)
+        if not selector.requirements:
+            message = "This deployment is selecting all pods. A non-empty selector is required."
+            self._events.event(deployment, "Warning", "SelectingAll", message)
+            return None
+        orphans = self._keeping.orphans(key[0], selector)
+        sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
+        before: Object = deployment.get("status") or {}
+        plan = deployment_planning.plan(
+            {**deployment, "status": dict(before)},
+            sets,
+            now_ns=self._clock.now_ns(),
+            old_pods_exist=lambda new: self._old_pods_exist(sets, new),
+        )
+        return await self._carry_out(plan, deployment)
+
+    def report(self, key: Key, error: Exception) -> None:
+        """Nothing more: a ReplicaSet that cannot be created has had its event and condition."""
+
+    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
+        owner = ownership.controller_of(change.object)
+        ended = change.type == "DELETED" or pods.is_finished(change.object)
+        if not ended or owner is None or owner["kind"] != "ReplicaSet":
+            return []
+        namespace, _ = selection.key_of(change.object)
+        replica_set = self._registry.find(REPLICA_SETS, namespace, owner["name"])
+        above = ownership.controller_of(replica_set) if replica_set else None
+        if above is None or above["kind"] != "Deployment":
+            return []
+        deployment = self._registry.find(DEPLOYMENTS, namespace, above["name"])
+        waits = deployment is not None and not rollout_bounds.is_rolling(deployment)
+        return [(namespace, above["name"])] if waits else []
+
+    def _old_pods_exist(self, sets: Sequence[Object], new: Object | None) -> bool:
+        return any(
+            not pods.is_finished(pod)
+            for one in sets
+            if one is not new
+            for pod in self._registry.owned_by(PODS, one["metadata"]["uid"])
+        )
+
+    async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
+        if plan.create is not None and not await self._create(plan.create, deployment):
+            return 0.0
+        if plan.create is not None:
+            self._tell(plan, plan.create, deployment)
+        for one in plan.update:
+            await self._registry.update(REPLICA_SETS, one)
+            self._tell(plan, one, deployment)
+        for one in plan.delete:
+            await self._delete(one)
+        await self._write_revision(plan, deployment)
+        await self._write_status(plan.status, deployment)
+        return plan.check_again_s
+
+    def _tell(self, plan: DeploymentPlan, one: Object, deployment: Object) -> None:
+        for name, message in plan.events:
+            if name == one["metadata"]["name"]:
+                self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
+
+    async def _create(self, new: Object, deployment: Object) -> bool:
+        """Create the new ReplicaSet; False where the sync must start again (the name is taken)."""
+        try:
+            await self._registry.create(REPLICA_SETS, new)
+        except StatusError as error:
+            if write_errors.is_already_exists(error):
+                await self._note_collision(new, deployment)
+                return False
+            if not write_errors.is_namespace_terminating(error):
+                await self._tell_failure(new, deployment, error)
+            raise
+        return True
+
+    async def _note_collision(self, new: Object, deployment: Object) -> None:
+        """Another template with the same hash has the name: the hash is salted with the number of such collisions."""
+        taken = self._registry.find(REPLICA_SETS, *selection.key_of(new))
+        uid = deployment["metadata"]["uid"]
+        if taken is None or (
+            ownership.is_controlled_by(taken, uid)
+            and templates.same(taken["spec"]["template"], new["spec"]["template"])
+        ):
+            return
+
+        def count(newest: Object) -> None:
+            status = newest.setdefault("status", {})
+            status["collisionCount"] = status.get("collisionCount", 0) + 1
+
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), count, subresource="status")
+
+    async def _tell_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
+        message = f'Failed to create new replica set "{new["metadata"]["name"]}": {error.message}'
+        self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
+        if progress.deadline_s(deployment) is None:
+            return
+        failed = progress.progressing("False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns())
+
+        def tell(newest: Object) -> None:
+            status = newest.setdefault("status", {})
+            status["conditions"] = conditions.with_condition(status.get("conditions") or [], failed)
+
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), tell, subresource="status")
+
+    async def _delete(self, one: Object) -> None:
+        uid = one["metadata"]["uid"]
+        await write_errors.ignoring_gone(
+            self._registry.delete(REPLICA_SETS, *selection.key_of(one), uid=uid, propagation="Background")
+        )
+
+    async def _write_revision(self, plan: DeploymentPlan, deployment: Object) -> None:
+        """Annotate the Deployment, through its status as upstream does: that is no new generation."""
+        notes = deployment["metadata"].get("annotations") or {}
+        if not plan.revision or notes.get(revisions.REVISION) == plan.revision:
+            return
+
+        def annotate(newest: Object) -> None:
+            newest["metadata"].setdefault("annotations", {})[revisions.REVISION] = plan.revision
+
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), annotate, subresource="status")
+
+    async def _write_status(self, status: dict[str, Any], deployment: Object) -> None:
+        if status == deployment.get("status"):
+            return
+
+        def change(newest: Object) -> None:
+            newest["status"] = status
+
+        try:
+            await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), change, subresource="status")
+        except StatusError as error:
+            if error.code != 404:
+                raise

@@ -1,0 +1,150 @@
+"""Whether a rollout moves on, is done or is stuck: the Progressing condition; the rollout computations call it.
+
+The condition's reasons, in the order in which a rollout goes through them:
+
+    NewReplicaSetCreated or FoundNewReplicaSet -> ReplicaSetUpdated (again and again) -> NewReplicaSetAvailable
+    any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
+    any <-> DeploymentPaused, DeploymentResumed
+
+Source: documentation of Deployment, "Deployment status"; `kubectl rollout status` and `wait` read reasons and messages.
+"""
+
+from collections.abc import Sequence
+
+from podscaler.api.machinery import instants
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.deployment.deployment_status import condition, is_complete
+from podscaler.controlplane.controllers.framework import conditions
+
+PROGRESSING = "Progressing"
+AVAILABLE = "NewReplicaSetAvailable"
+CREATED = "NewReplicaSetCreated"
+FOUND = "FoundNewReplicaSet"
+UPDATED = "ReplicaSetUpdated"
+TIMED_OUT = "ProgressDeadlineExceeded"
+CREATE_FAILED = "ReplicaSetCreateError"
+PAUSED = "DeploymentPaused"
+RESUMED = "DeploymentResumed"
+_NO_DEADLINE_S = 2**31 - 1
+
+
+def deadline_s(deployment: Object) -> int | None:
+    """Its progressDeadlineSeconds, None where it has none: then nothing is said about progress."""
+    limit = deployment["spec"].get("progressDeadlineSeconds")
+    return None if limit is None or limit == _NO_DEADLINE_S else int(limit)
+
+
+def find(status: Object) -> Object | None:
+    """The Progressing condition of a status."""
+    return conditions.find(status.get("conditions") or [], PROGRESSING)
+
+
+def progressing(status: str, reason: str, *, message: str, now_ns: int) -> Object:
+    """A Progressing condition that changed now."""
+    return condition(PROGRESSING, status, reason, message=message, now_ns=now_ns)
+
+
+def pause_condition(deployment: Object, now_ns: int) -> Object | None:
+    """The condition to set because the Deployment was paused or resumed, None where that is told already."""
+    current = find(deployment.get("status") or {})
+    if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
+        return None
+    told = current is not None and current.get("reason") == PAUSED
+    paused = bool(deployment["spec"].get("paused"))
+    if paused == told:
+        return None
+    reason, message = (PAUSED, "Deployment is paused") if paused else (RESUMED, "Deployment is resumed")
+    return progressing("Unknown", reason, message=message, now_ns=now_ns)
+
+
+def with_progress(
+    deployment: Object, status: Object, *, sets: Sequence[Object], new: Object | None, now_ns: int
+) -> Object:
+    """`status` (as `deployment_status.status` made it) with what there is to say about progress and failures.
+
+    Args:
+        deployment: its status is the one before this sync.
+        sets, new: as for `deployment_status.status`.
+    """
+    found: list[Object] = status["conditions"]
+    current = find(deployment.get("status") or {})
+    if deadline_s(deployment) is None:
+        found = conditions.without(found, PROGRESSING)
+    elif not _was_complete(status, current):
+        found = _judged(deployment, status, new=new, now_ns=now_ns)
+    failure = _failure(sets, new, now_ns)
+    found = conditions.with_condition(found, failure) if failure else conditions.without(found, "ReplicaFailure")
+    return {**status, "conditions": found}
+
+
+def check_again_s(deployment: Object, status: Object, now_ns: int) -> float | None:
+    """In how many seconds the deadline must be looked at again, None where it cannot pass."""
+    limit_s, current = deadline_s(deployment), find(status)
+    if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
+        return None
+    left_s = (_updated_at(current) - now_ns) / NANOSECONDS + limit_s
+    return max(left_s, 0.0) + 1.0
+
+
+def _was_complete(status: Object, current: Object | None) -> bool:
+    all_updated = bool(status.get("replicas", 0) == status.get("updatedReplicas", 0))
+    return all_updated and current is not None and current.get("reason") == AVAILABLE
+
+
+def _judged(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
+    subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{deployment["metadata"]["name"]}"'
+    found: list[Object] = status["conditions"]
+    if is_complete(deployment, status):
+        message = f"{subject} has successfully progressed."
+        return conditions.with_condition(found, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
+    if _has_moved(deployment.get("status") or {}, status):
+        message = f"{subject} is progressing."
+        return _renewed(found, progressing("True", UPDATED, message=message, now_ns=now_ns))
+    if _has_timed_out(deployment, status, now_ns):
+        message = f"{subject} has timed out progressing."
+        return conditions.with_condition(found, progressing("False", TIMED_OUT, message=message, now_ns=now_ns))
+    return found
+
+
+def _renewed(found: Sequence[Object], new: Object) -> list[Object]:
+    """With `new` even if reason and status are the same: its lastUpdateTime starts the deadline again."""
+    old = conditions.find(found, PROGRESSING)
+    if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
+        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
+    return [*conditions.without(found, PROGRESSING), new]
+
+
+def _has_moved(before: Object, after: Object) -> bool:
+    def outdated(status: Object) -> int:
+        return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
+
+    def grew(name: str) -> bool:
+        return bool(after.get(name, 0) > before.get(name, 0))
+
+    return outdated(after) < outdated(before) or any(
+        map(grew, ("updatedReplicas", "readyReplicas", "availableReplicas"))
+    )
+
+
+def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
+    limit_s, current = deadline_s(deployment), find(status)
+    if limit_s is None or current is None or current.get("reason") == AVAILABLE:
+        return False
+    if current.get("reason") == TIMED_OUT:
+        return True
+    return _updated_at(current) + limit_s * NANOSECONDS < now_ns
+
+
+def _updated_at(condition: Object) -> int:
+    return instants.parse_optional(condition.get("lastUpdateTime"))
+
+
+def _failure(sets: Sequence[Object], new: Object | None, now_ns: int) -> Object | None:
+    ordered = [new, *sets] if new else list(sets)
+    for one in ordered:
+        cause = conditions.find((one.get("status") or {}).get("conditions") or [], "ReplicaFailure")
+        if cause is not None:
+            reason, message = cause.get("reason", ""), cause.get("message", "")
+            return condition("ReplicaFailure", cause["status"], reason, message=message, now_ns=now_ns)
+    return None

@@ -1,0 +1,60 @@
+"""How far a rollout may stray from the wanted number of pods: maxSurge above, maxUnavailable below.
+
+The rollout computations call it. Deployments are JSON-ready dicts with defaults filled in.
+Source: documentation of Deployment ("Rolling update"); surge is rounded up, unavailability down, and both cannot be 0.
+"""
+
+from podscaler.api.resource.resources import Object
+
+IntOrPercent = int | str
+
+
+def replicas(deployment: Object) -> int:
+    """`spec.replicas`, 1 where it is not set."""
+    wanted = deployment["spec"].get("replicas")
+    return 1 if wanted is None else int(wanted)
+
+
+def is_rolling(deployment: Object) -> bool:
+    """Whether its strategy is RollingUpdate (the default)."""
+    return bool((deployment["spec"].get("strategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
+
+
+def resolve(surge: IntOrPercent, unavailable: IntOrPercent, wanted: int) -> tuple[int, int]:
+    """Both bounds in pods for `wanted` replicas.
+
+    Args:
+        surge, unavailable: a number of pods, or a percentage of `wanted` as `"25%"`.
+
+    Raises:
+        ValueError: a text that is no percentage.
+    """
+    above = -(-_pods_in_hundredths(surge, wanted) // 100)
+    below = _pods_in_hundredths(unavailable, wanted) // 100
+    return (above, 1) if above == 0 and below == 0 else (above, below)
+
+
+def max_surge(deployment: Object) -> int:
+    """How many pods there may be beyond `spec.replicas`; 0 for Recreate."""
+    return _bounds(deployment)[0] if is_rolling(deployment) else 0
+
+
+def max_unavailable(deployment: Object) -> int:
+    """How many of `spec.replicas` may be unavailable; 0 for Recreate and for no replicas."""
+    wanted = replicas(deployment)
+    if not is_rolling(deployment) or wanted == 0:
+        return 0
+    return min(_bounds(deployment)[1], wanted)
+
+
+def _bounds(deployment: Object) -> tuple[int, int]:
+    rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
+    return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), replicas(deployment))
+
+
+def _pods_in_hundredths(bound: IntOrPercent, wanted: int) -> int:
+    if isinstance(bound, int):
+        return bound * 100
+    if not bound.endswith("%"):
+        raise ValueError(f"{bound!r} is neither a number nor a percentage")
+    return int(bound[:-1]) * wanted

@@ -1,0 +1,102 @@
+"""The endpoint controller: the Endpoints of every Service with a selector follow the pods that it selects.
+
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`, for clients that do not read EndpointSlices;
+nothing here does read Endpoints. Endpoints of Services without a selector are whoever's who wrote them; those without a
+Service are deleted, unless they serve as the lock of a leader election.
+
+Source: upstream's endpoint controller.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import Clock
+from podscaler.controlplane.controllers.endpoints import endpoint_object, selected_pods
+from podscaler.controlplane.controllers.endpoints.endpoint_object import KnownAddresses
+from podscaler.controlplane.controllers.endpoints.selected_pods import SelectedPods
+from podscaler.controlplane.controllers.framework import pods, selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+SERVICES = "services"
+ENDPOINTS = "endpoints"
+PODS = "pods"
+SETTLE_S_PER_POD = 0.002
+LONGEST_SETTLE_S = 2.0
+
+
+class EndpointController:
+    """See the module. Keys are namespace and name of Services."""
+
+    name = "endpoint-controller"
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._registry = registry
+        self._events = EventRecorder(registry, self.name, clock)
+        self._pods = SelectedPods(SETTLE_S_PER_POD, LONGEST_SETTLE_S)
+        self._triggers: dict[Key, dict[str, str]] = {}
+        self._addresses: defaultdict[Key, KnownAddresses] = defaultdict(KnownAddresses)
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """Services, pods, and deleted Endpoints, which come back."""
+        return [
+            Watched(SERVICES, self._pods.of_service),
+            Watched(PODS, self._pods.of_pod, self._pods.settle_s),
+            Watched(ENDPOINTS, _deleted),
+        ]
+
+    def prime(self) -> Iterable[Key]:
+        """Rebuild the indexes; Endpoints whose Service went meanwhile are looked at, too."""
+        there = self._registry.list(ENDPOINTS)
+        left = [selection.key_of(one) for one in there if not endpoint_object.is_election_lock(one)]
+        return [*self._pods.prime(self._registry.list(SERVICES)), *left]
+
+    async def sync(self, key: Key) -> float | None:
+        """Write what differs."""
+        service = self._registry.find(SERVICES, *key)
+        if service is None:
+            await write_errors.ignoring_gone(self._registry.delete(ENDPOINTS, *key))
+        if service is None or not selected_pods.selects(service):
+            self._pods.forget(key)
+            self._triggers.pop(key, None)
+            self._addresses.pop(key, None)
+            return None
+        candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
+        self._pods.found(key, candidates)
+        times = _trigger_times(service, candidates)
+        earliest = self._earliest_new(key, times)
+        await self._registry.pause()  # thousands of pods: what follows is a step of its own
+        current = self._registry.find(ENDPOINTS, *key)
+        wanted = endpoint_object.wanted(service, candidates, current, earliest, self._addresses[key])
+        if wanted is not None:
+            write = self._registry.create if current is None else self._registry.update
+            await write(ENDPOINTS, wanted)
+        self._triggers[key] = times
+        return None
+
+    def report(self, key: Key, error: Exception) -> None:
+        """As upstream does."""
+        service = self._registry.find(SERVICES, *key)
+        if service is not None:
+            message = f"Failed to update endpoint {key[0]}/{key[1]}: {error}"
+            self._events.event(service, "Warning", "FailedToUpdateEndpoint", message)
+
+    def _earliest_new(self, key: Key, times: dict[str, str]) -> str:
+        """The earliest of the instants that are later than at the last sync, empty where none is."""
+        before = self._triggers.get(key, {})
+        return min((at for name, at in times.items() if at > before.get(name, "")), default="")
+
+
+def _trigger_times(service: Object, candidates: Iterable[Object]) -> dict[str, str]:
+    """Since when the Service (named "") is there, and each pod ready or not."""
+    times = {"": service["metadata"].get("creationTimestamp") or ""}
+    for pod in candidates:
+        times[pod["metadata"]["name"]] = (pods.ready_condition(pod) or {}).get("lastTransitionTime") or ""
+    return times
+
+
+def _deleted(change: ObjectEvent) -> Iterable[Key]:
+    return [selection.key_of(change.object)] if change.type == "DELETED" else []

@@ -1,0 +1,98 @@
+"""From Endpoints that somebody wrote to the slices that mirror them.
+
+The mirroring controller calls it. Pure. Rules:
+
+1. A slice for each subset and address family; of a subset, at most 1,000 addresses, ready ones first.
+2. A slice that has the ports and the family already is kept, and written where its content differs.
+3. Labels and annotations are those of the Endpoints, but for what kubectl and triggers note there.
+
+Source: upstream's endpoint slice mirroring controller.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from podscaler.api.machinery import addresses
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.controllers.endpoints.endpoint_object import TRIGGER_TIME
+from podscaler.controlplane.controllers.endpoints.slices import MANAGED_BY, SERVICE_NAME, Writes
+from podscaler.controlplane.controllers.framework.ownership import controller_reference
+
+MANAGER = "endpointslicemirroring-controller.k8s.io"
+MAX_ADDRESSES = 1000
+_UNMIRRORED = frozenset({"kubectl.kubernetes.io/last-applied-configuration", TRIGGER_TIME})
+
+
+def writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
+    """The writes that make the slices mirror the Endpoints (with apiVersion and kind).
+
+    Args:
+        mirrored: the Endpoints.
+        existing: the slices that mirror them now.
+    """
+    result, left = Writes(), list(existing)
+    for wanted in _slices(mirrored):
+        kept = next((one for one in left if _shape(one) == _shape(wanted)), None)
+        if kept is None:
+            result.create.append(wanted)
+            continue
+        left.remove(kept)
+        if _content(kept) != _content(wanted):
+            result.update.append({**wanted, "metadata": kept["metadata"] | _mirrored_metadata(mirrored)})
+    result.delete = left
+    return result
+
+
+def _slices(mirrored: Object) -> Iterator[Object]:
+    for subset in mirrored.get("subsets") or []:
+        ports = [{"name": "", **port} for port in subset.get("ports") or []]
+        endpoints = list(_endpoints(subset))[:MAX_ADDRESSES]
+        for family in ("IPv4", "IPv6"):
+            listed = [each for each in endpoints if _family(each["addresses"][0]) == family]
+            if listed:
+                yield _slice(mirrored, family, listed, ports)
+
+
+def _slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[Object]) -> Object:
+    metadata = mirrored["metadata"]
+    made = {"generateName": f"{metadata['name']}-", "namespace": metadata["namespace"]}
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": made | _mirrored_metadata(mirrored),
+        "addressType": family,
+        "endpoints": endpoints,
+        "ports": ports,
+    }
+
+
+def _mirrored_metadata(mirrored: Object) -> Object:
+    metadata = mirrored["metadata"]
+    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
+    annotations = metadata.get("annotations") or {}
+    return {
+        "labels": labels,
+        "annotations": {key: annotations[key] for key in annotations if key not in _UNMIRRORED},
+        "ownerReferences": [controller_reference(mirrored)],
+    }
+
+
+def _endpoints(subset: Object) -> Iterator[Object]:
+    for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
+        for address in subset.get(field) or []:
+            further = {name: address[name] for name in ("hostname", "nodeName", "targetRef") if address.get(name)}
+            yield {"addresses": [address["ip"]], "conditions": {"ready": is_ready}, **further}
+
+
+def _family(ip: str) -> str:
+    found = addresses.find(ip)
+    return f"IPv{found.version}" if found else ""
+
+
+def _shape(one: Object) -> tuple[str, list[Object]]:
+    return one["addressType"], one.get("ports") or []
+
+
+def _content(one: Object) -> tuple[list[Object], list[Object], Object, Object]:
+    metadata = one["metadata"]
+    owners = metadata.get("ownerReferences") or []
+    return owners, one.get("endpoints") or [], metadata.get("labels") or {}, metadata.get("annotations") or {}

@@ -1,0 +1,38 @@
+"""EndpointSlices in the registry, for the controllers that write them; each manages those that carry its name.
+
+The endpoint slice and mirroring controllers call it.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.controllers.endpoints.slices import MANAGED_BY, SERVICE_NAME, Writes
+from podscaler.controlplane.controllers.framework import selection, write_errors
+from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.registry.registry import Registry
+
+SLICES = "endpointslices.discovery.k8s.io"
+
+
+def of_service(registry: Registry, key: Key, *, manager: str) -> Sequence[Object]:
+    """The slices of a Service that `manager` wrote."""
+    return registry.list(SLICES, key[0], labels={SERVICE_NAME: key[1], MANAGED_BY: manager})
+
+
+def service_of(slice_: Object, *, manager: str) -> Iterable[Key]:
+    """The Service whose slice this is, nothing where `manager` did not write it."""
+    labels = selection.labels_of(slice_)
+    if labels.get(MANAGED_BY) != manager or SERVICE_NAME not in labels:
+        return []
+    return [(selection.key_of(slice_)[0], labels[SERVICE_NAME])]
+
+
+async def write(registry: Registry, writes: Writes) -> None:
+    """Write all; what should go may be gone. Raises StatusError."""
+    for one in writes.create:
+        await registry.create(SLICES, one)
+    for one in writes.update:
+        await registry.update(SLICES, one)
+    for one in writes.delete:
+        uid = one["metadata"]["uid"]
+        await write_errors.ignoring_gone(registry.delete(SLICES, *selection.key_of(one), uid=uid))

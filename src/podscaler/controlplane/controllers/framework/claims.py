@@ -1,0 +1,65 @@
+"""Adopting and releasing: which objects a controller's object owns, made true before it is acted upon.
+
+The ReplicaSet and Deployment controllers call it. An orphan that the selector matches is adopted, an owned object
+that it no longer matches is released; an object of another controller is left alone.
+Source: documentation of ReplicaSet ("Non-Template Pod acquisitions"), metav1.OwnerReference.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.framework import ownership, pods, selection, write_errors
+from podscaler.controlplane.registry.registry import Registry
+
+
+class _NotAnOrphan(Exception):
+    """The object that was to be adopted has a controller by now, is going, or was relabelled."""
+
+
+async def claim(
+    registry: Registry, resource: str, owner: Object, *, selector: Selector, orphans: Iterable[str]
+) -> list[Object]:
+    """The objects of kind `resource` that `owner` controls after adopting and releasing.
+
+    Args:
+        owner: with apiVersion and kind; one that is being deleted neither adopts nor releases.
+        selector: its selector.
+        orphans: names in its namespace of objects that may have to be adopted.
+    """
+    uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
+    owned = [obj for obj in registry.owned_by(resource, uid) if ownership.is_controlled_by(obj, uid)]
+    kept = [obj for obj in owned if selector.matches(selection.labels_of(obj))]
+    if pods.is_terminating(owner):
+        return kept
+    for obj in owned if len(kept) < len(owned) else ():
+        if not selector.matches(selection.labels_of(obj)):
+            await _release(registry, resource, obj, uid)
+    adopted = [await _adopt(registry, resource, (namespace, name), owner, selector) for name in orphans]
+    return kept + [obj for obj in adopted if obj is not None]
+
+
+async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> None:
+    await write_errors.ignoring_gone(
+        registry.mutate(resource, *selection.key_of(obj), lambda newest: ownership.release(newest, uid))
+    )
+
+
+async def _adopt(
+    registry: Registry, resource: str, key: selection.Key, owner: Object, selector: Selector
+) -> Object | None:
+    def adopt(newest: Object) -> None:
+        taken = ownership.controller_of(newest) is not None or pods.is_terminating(newest)
+        if taken or not selector.matches(selection.labels_of(newest)):
+            raise _NotAnOrphan
+        newest["metadata"].setdefault("ownerReferences", []).append(ownership.controller_reference(owner))
+
+    try:
+        return await registry.mutate(resource, *key, adopt)
+    except _NotAnOrphan:
+        return None
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        return None

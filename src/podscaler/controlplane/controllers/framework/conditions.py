@@ -1,0 +1,36 @@
+"""Conditions of a workload's status: find, set, remove; the status computations of the controllers call it.
+
+A condition is a JSON-ready dict with `type`, `status`, `reason` and `message`; lists of them hold a type once. Nothing
+here changes its arguments.
+Source: apps/v1 DeploymentCondition and ReplicaSetCondition, and how their controllers set them.
+"""
+
+from collections.abc import Sequence
+
+from podscaler.api.resource.resources import Object
+
+Conditions = Sequence[Object]
+
+
+def find(conditions: Conditions, type_: str) -> Object | None:
+    """The condition of that type, None without one."""
+    return next((condition for condition in conditions if condition["type"] == type_), None)
+
+
+def without(conditions: Conditions, type_: str) -> list[Object]:
+    """The conditions of all other types, in order."""
+    return [condition for condition in conditions if condition["type"] != type_]
+
+
+def with_condition(conditions: Conditions, new: Object) -> list[Object]:
+    """The conditions with `new` at the end in place of the one of its type.
+
+    Equal status and reason: the old one stays as it is, whatever its message. Equal status alone: the new one keeps the
+    instant of the last transition.
+    """
+    old = find(conditions, new["type"])
+    if old is not None and (old["status"], old.get("reason")) == (new["status"], new.get("reason")):
+        return list(conditions)
+    if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
+        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
+    return [*without(conditions, new["type"]), new]

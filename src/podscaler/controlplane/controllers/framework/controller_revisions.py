@@ -1,0 +1,130 @@
+"""The history of a template in ControllerRevisions: what StatefulSets and DaemonSets can go back to.
+
+Their controllers call it in every sync; `kubectl rollout history` and `undo` read the same objects, whose `data` are a
+strategic merge patch that puts the template back.
+
+1. One revision for each template that there was; the newest has the highest number.
+2. Going back to an old template gives its revision the highest number, instead of making another one.
+3. Old revisions beyond `revisionHistoryLimit` go, lowest number first, unless pods still have their template.
+
+Source: apps/v1 ControllerRevision; the history of upstream's StatefulSet and DaemonSet controllers.
+Differs: revisions without an owner are adopted only when their name is wanted.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.framework import ownership, selection, templates, write_errors
+from podscaler.controlplane.registry.registry import Registry
+
+REVISIONS = "controllerrevisions.apps"
+HASH_LABEL = "controller.kubernetes.io/hash"
+POD_LABEL = "controller-revision-hash"
+"""The pods' label: for a StatefulSet the name of their revision, for a DaemonSet its hash."""
+_NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+_MOST_COLLISIONS = 20
+
+
+def owned(registry: Registry, owner: Object) -> list[Object]:
+    """The owner's revisions, oldest first."""
+    uid = owner["metadata"]["uid"]
+    found = [one for one in registry.owned_by(REVISIONS, uid) if ownership.is_controlled_by(one, uid)]
+    return sorted(found, key=lambda one: (one.get("revision", 0), one["metadata"]["name"]))
+
+
+def template_of(revision: Object) -> Object:
+    """The template that a revision keeps."""
+    kept = revision["data"]["spec"]["template"]
+    return {key: value for key, value in kept.items() if key != "$patch"}
+
+
+def hash_of(revision: Object) -> str:
+    """The hash in its label."""
+    return str((revision["metadata"].get("labels") or {}).get(HASH_LABEL, ""))
+
+
+async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -> Object:
+    """The revision of the owner's present template, made or renumbered where necessary.
+
+    `owner` (with apiVersion and kind) may get a higher `status.collisionCount`. Raises StatusError.
+    """
+    data = _data(owner["spec"]["template"])
+    number = max((one.get("revision", 0) for one in history), default=0) + 1
+    same = [one for one in history if one.get("data") == data]
+    if not same:
+        return await _create(registry, owner, data, number)
+    return same[-1] if same[-1] is history[-1] else await _renumber(registry, same[-1], number)
+
+
+async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live: Collection[str]) -> None:
+    """Delete what is beyond the limit; `live` are the names of revisions that must stay. Raises StatusError."""
+    spent = [one for one in history if one["metadata"]["name"] not in live]
+    limit = owner["spec"].get("revisionHistoryLimit", 10)
+    for one in spent[: max(len(spent) - limit, 0)]:
+        uid = one["metadata"]["uid"]
+        await write_errors.ignoring_gone(registry.delete(REVISIONS, *selection.key_of(one), uid=uid))
+
+
+def _data(template: Object) -> Object:
+    """The patch, its keys sorted as clients write them that compare bytes."""
+    patch = {"spec": {"template": {**template, "$patch": "replace"}}}
+    data: Object = msgspec.json.decode(msgspec.json.encode(patch, order="sorted"))
+    return data
+
+
+async def _renumber(registry: Registry, revision: Object, number: int) -> Object:
+    return await registry.mutate(REVISIONS, *selection.key_of(revision), lambda one: one.update(revision=number))
+
+
+async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
+    status = owner.setdefault("status", {})
+    for _ in range(_MOST_COLLISIONS):
+        new = _revision(owner, data, number)
+        try:
+            return await registry.create(REVISIONS, new)
+        except StatusError as error:
+            if not write_errors.is_already_exists(error):
+                raise
+            taken = await _taken_over(registry, owner, new)
+            if taken is not None:
+                return taken
+            status["collisionCount"] = status.get("collisionCount", 0) + 1
+    raise StatusError(f"no name is left for a revision of {owner['metadata']['name']}", code=0)
+
+
+async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object | None:
+    """The revision that has the name already, if it is the same and nobody else's."""
+    found = registry.find(REVISIONS, *selection.key_of(new))
+    if found is None or found.get("data") != new["data"]:
+        return None
+    controller = ownership.controller_of(found)
+    if controller is not None:
+        return found if controller["uid"] == owner["metadata"]["uid"] else None
+
+    def adopt(one: Object) -> None:
+        one["metadata"]["ownerReferences"] = new["metadata"]["ownerReferences"]
+        one["revision"] = new["revision"]
+
+    return await registry.mutate(REVISIONS, *selection.key_of(new), adopt)
+
+
+def _revision(owner: Object, data: Object, number: int) -> Object:
+    metadata, template = owner["metadata"], owner["spec"]["template"]
+    digest = templates.template_hash(template, (owner.get("status") or {}).get("collisionCount", 0))
+    notes = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _NOT_COPIED}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": f"{metadata['name']}-{digest}",
+            "namespace": metadata["namespace"],
+            "labels": {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: digest},
+            "annotations": notes,
+            "ownerReferences": [ownership.controller_reference(owner)],
+        },
+        "data": data,
+        "revision": number,
+    }

@@ -1,0 +1,81 @@
+"""What the owners of an object mean for it: the facts on which the garbage collector judges.
+
+Pure but for look-ups in the registry's memory. An owner is
+
+* solid: it exists (same uid) and is not waiting for its dependents to go; also where its kind is not served or its
+  reference crosses namespaces in a way that cannot be looked up, so that nothing is deleted by mistake;
+* waiting: it is being deleted in the foreground, its dependents must go first;
+* gone: no such object, or one with another uid.
+
+Source: documentation of garbage collection and of owners and dependents.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from podscaler.api.resource.resources import Object, Resource
+from podscaler.controlplane.controllers.framework import ownership
+from podscaler.controlplane.registry.registry import Registry
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+
+
+@dataclass(slots=True)
+class Owners:
+    """The uids of an object's owners, by what they are."""
+
+    solid: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+
+class OwnerKinds:
+    """The served kinds, as ownerReferences name them.
+
+    Args:
+        resources: all stored resources.
+    """
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._by_kind = {(one.group, one.kind): one for one in resources}
+
+    def find(self, reference: Object) -> Resource | None:
+        """The resource of an ownerReference, None where it is not served."""
+        group, slash, _ = reference.get("apiVersion", "").partition("/")
+        return self._by_kind.get((group if slash else "", reference.get("kind", "")))
+
+
+def classify(obj: Object, registry: Registry, kinds: OwnerKinds) -> Owners:
+    """The owners of `obj` as they are now."""
+    result = Owners()
+    for reference in ownership.references(obj):
+        resource = kinds.find(reference)
+        namespace = obj["metadata"].get("namespace", "")
+        if resource is None or (resource.namespaced and not namespace):
+            result.solid.append(reference["uid"])
+            continue
+        owner = registry.find(resource.key, namespace if resource.namespaced else "", reference["name"])
+        if owner is None or owner["metadata"]["uid"] != reference["uid"]:
+            result.gone.append(reference["uid"])
+        elif is_waiting(owner):
+            result.waiting.append(reference["uid"])
+        else:
+            result.solid.append(reference["uid"])
+    return result
+
+
+def is_waiting(obj: Object) -> bool:
+    """Whether it is being deleted and waits for its dependents to go."""
+    return "deletionTimestamp" in obj["metadata"] and FOREGROUND in finalizers(obj)
+
+
+def finalizers(obj: Object) -> Sequence[str]:
+    """Its finalizers, possibly none."""
+    names: Sequence[str] = obj["metadata"].get("finalizers") or ()
+    return names
+
+
+def blocks(dependent: Object, uid: str) -> bool:
+    """Whether `dependent` holds up the foreground deletion of its owner `uid`."""
+    return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in ownership.references(dependent))

@@ -1,0 +1,252 @@
+"""The API server's certificate and the authority that signs it, made on the first start.
+
+Called by the wiring of `up`, in a thread; `apiserver.app` takes the result. The authority lives ten years and is never
+replaced (kubeconfigs embed it); the server's certificate is renewed when it is about to expire or lacks a name.
+
+Source: RFC 5280; the names are those under which pods of a cluster know the API server.
+"""
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
+
+AUTHORITY_LIFE = timedelta(days=3650)
+SERVER_LIFE = timedelta(days=365)
+CLIENT_LIFE = timedelta(days=365)
+RENEWAL_MARGIN = timedelta(days=30)
+CLOCK_SKEW = timedelta(hours=1)
+
+DNS_NAMES = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+ADDRESSES = ("127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """What a server needs to speak TLS and a client to trust it.
+
+    Attributes:
+        authority_pem: the authority's certificate.
+        server_path: a PEM file with the server's key and certificate (0600).
+    """
+
+    authority_pem: bytes
+    server_path: Path
+
+    def server_context(self) -> ssl.SSLContext:
+        """The TLS settings of the server: TLS 1.2 and later; clients may show a certificate of our authority."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.server_path)
+        context.load_verify_locations(cadata=self.authority_pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def client_context(self) -> ssl.SSLContext:
+        """The TLS settings of a client that trusts this authority and no other."""
+        return ssl.create_default_context(cadata=self.authority_pem.decode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+    def pem(self) -> bytes:
+        return _key_pem(self.key) + self.certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certificates:
+    """The certificates in `folder`, made or renewed as needed.
+
+    Args:
+        folder: where `ca.pem` and `server.pem` are kept, each key and certificate in one file (0600).
+        now_ns: the wall clock.
+        addresses: IP addresses besides the loopback ones that the server's certificate must name.
+
+    Raises:
+        UsageError: the files cannot be read or written, or hold something else.
+    """
+    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    authority = _ensure_authority(folder / "ca.pem", now)
+    names = _alternative_names(addresses)
+    path = folder / "server.pem"
+    found = _load(path)
+    if found is None or not _is_usable(found, authority, names, now):
+        secret_files.write(path, _new_server(authority, names, now).pem())
+    return Certificates(authority.certificate.public_bytes(serialization.Encoding.PEM), path)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPair:
+    """A client's certificate and its key, as PEM."""
+
+    certificate_pem: bytes
+    key_pem: bytes
+
+
+def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
+    """A new key, and a certificate for it that the authority in `folder` signed; it is good for a year.
+
+    Args:
+        folder: as of `ensure`, which was called.
+        name: the user.
+        groups: the user's groups.
+        now_ns: the wall clock.
+
+    Raises:
+        UsageError: the authority cannot be read.
+    """
+    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    authority = _ensure_authority(folder / "ca.pem", now)
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(_user(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
+    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    certificate = builder.sign(authority.key, hashes.SHA256())
+    return ClientPair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
+
+
+def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
+    """As `new_client` of the folder in which `path` is; kept there (0600), and renewed as a server's certificate is.
+
+    Raises:
+        UsageError: the file or the authority cannot be read or written, or holds something else.
+    """
+    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    authority = _ensure_authority(path.parent / "ca.pem", now)
+    found = _load(path)
+    if found is not None and _is_current(found, authority, now) and found.certificate.subject == _user(name, groups):
+        return ClientPair(found.certificate.public_bytes(serialization.Encoding.PEM), _key_pem(found.key))
+    made = new_client(path.parent, name, groups, now_ns=now_ns)
+    secret_files.write(path, made.key_pem + made.certificate_pem)
+    return made
+
+
+def authority_of(folder: Path, *, now_ns: int) -> bytes:
+    """The certificate (PEM) of the authority in `folder`, which is made where there is none.
+
+    Raises:
+        UsageError: the file cannot be read or written, or holds something else.
+    """
+    authority = _ensure_authority(folder / "ca.pem", datetime.fromtimestamp(now_ns // NANOSECONDS, UTC))
+    return authority.certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _ensure_authority(path: Path, now: datetime) -> _Pair:
+    found = _load(path)
+    if found is not None:
+        return found
+    made = _new_authority(now)
+    secret_files.write(path, made.pem())
+    return made
+
+
+def _load(path: Path) -> _Pair | None:
+    content = secret_files.read(path)
+    if content is None:
+        return None
+    try:
+        key = serialization.load_pem_private_key(content, None)
+        certificate = x509.load_pem_x509_certificate(content)
+    except ValueError as error:
+        raise UsageError(f"{path} does not hold a key and a certificate: remove it to have new ones made") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise UsageError(f"{path} holds a key of another kind: remove it to have a new one made")
+    return _Pair(key, certificate)
+
+
+def _is_usable(pair: _Pair, authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> bool:
+    had = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return _is_current(pair, authority, now) and set(names) <= set(had)
+
+
+def _is_current(pair: _Pair, authority: _Pair, now: datetime) -> bool:
+    certificate = pair.certificate
+    if certificate.not_valid_after_utc - RENEWAL_MARGIN < now or certificate.not_valid_before_utc > now:
+        return False
+    return certificate.issuer == authority.certificate.subject
+
+
+def _user(name: str, groups: Sequence[str]) -> x509.Name:
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _new_authority(now: datetime) -> _Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
+    builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
+    return _Pair(key, builder.sign(key, hashes.SHA256()))
+
+
+def _new_server(authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> _Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = authority.certificate.subject
+    builder = _builder(_name("kube-apiserver"), issuer, key, now=now, life=SERVER_LIFE)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    builder = builder.add_extension(names, critical=False)
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    builder = builder.add_extension(identifier, critical=False)
+    return _Pair(key, builder.sign(authority.key, hashes.SHA256()))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    builder = x509.CertificateBuilder(subject_name=subject, issuer_name=issuer, public_key=key.public_key())
+    builder = builder.serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - CLOCK_SKEW).not_valid_after(now + life)
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative_names(addresses: Sequence[str]) -> x509.SubjectAlternativeName:
+    dns = [x509.DNSName(name) for name in DNS_NAMES]
+    unique = dict.fromkeys((*ADDRESSES, *addresses))
+    return x509.SubjectAlternativeName([*dns, *(x509.IPAddress(ip_address(address)) for address in unique)])

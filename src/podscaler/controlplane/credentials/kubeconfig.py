@@ -1,0 +1,70 @@
+"""The kubeconfig that `up` hands to its user.
+
+Called by the wiring of `up`, in a thread. The file holds a token: it is written with mode 0600.
+"""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from podscaler.api.text import json_text, yaml_text
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
+from podscaler.controlplane.credentials.certificates import ClientPair
+
+NAME = "podscaler"
+
+
+def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, Any]:
+    """A kubeconfig with one cluster, one user and one context that names both.
+
+    Args:
+        server_url: `https://127.0.0.1:6443`.
+        authority_pem: the certificate of the authority that signed the server's.
+        token: the user's bearer token.
+    """
+    return _document(server_url, authority_pem, {"token": token})
+
+
+def certificate_document(*, server_url: str, authority_pem: bytes, pair: ClientPair) -> dict[str, Any]:
+    """As `document`, for a user with a client certificate."""
+    parts = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
+    return _document(server_url, authority_pem, {name: _text(pem) for name, pem in parts.items()})
+
+
+def _document(server_url: str, authority_pem: bytes, user: dict[str, Any]) -> dict[str, Any]:
+    cluster = {"server": server_url, "certificate-authority-data": _text(authority_pem)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": user}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+        "current-context": NAME,
+    }
+
+
+def _text(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
+
+
+def write(path: Path, config: dict[str, Any]) -> None:
+    """Write `config` to `path` (0600); JSON is YAML enough for every client.
+
+    Raises:
+        UsageError: it cannot be written, or there is a file that holds more than an earlier run's.
+    """
+    found = secret_files.read(path)
+    if found is not None and found.strip() and not _is_ours(found):
+        raise UsageError(f"{path} holds something else, which would be lost: name another file for the kubeconfig")
+    secret_files.write(path, json.dumps(config, indent=2).encode() + b"\n")
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a file names our cluster and no other, whoever wrote it last (kubectl does, when it sets a namespace)."""
+    try:
+        clusters = yaml_text.parse(content).value["clusters"]
+        return [cluster["name"] for cluster in clusters] == [NAME]
+    except (json_text.DecodeError, TypeError, KeyError):
+        return False

@@ -1,0 +1,75 @@
+"""The key that signs service account tokens: made on the first start, kept with mode 0600.
+
+Called by the wiring of `up`, in a thread; `account_tokens` signs and verifies with it.
+
+Source: RFC 7517, RFC 7518 (ES256), RFC 7638 for the key's id.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
+
+ALGORITHM = "ES256"
+_COORDINATE_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A private key on the curve P-256."""
+
+    private: ec.EllipticCurvePrivateKey
+
+    @property
+    def public_jwk(self) -> dict[str, str]:
+        """The public half as a JSON Web Key."""
+        numbers = self.private.public_key().public_numbers()
+        point = {"crv": "P-256", "kty": "EC", "x": _text(numbers.x), "y": _text(numbers.y)}
+        digest = hashlib.sha256(json.dumps(point, sort_keys=True, separators=(",", ":")).encode()).digest()
+        return {"use": "sig", "kty": "EC", "kid": _url_safe(digest), "crv": "P-256", "alg": ALGORITHM} | point
+
+
+def generate() -> SigningKey:
+    """A new key."""
+    return SigningKey(ec.generate_private_key(ec.SECP256R1()))
+
+
+def ensure(path: Path) -> SigningKey:
+    """The key kept in `path` (0600), made on first use. Blocks.
+
+    Raises:
+        UsageError: the file cannot be read or written, or holds something else.
+    """
+    content = secret_files.read(path)
+    if content is None:
+        made = generate()
+        secret_files.write(path, _pem(made))
+        return made
+    try:
+        key = serialization.load_pem_private_key(content, None)
+    except ValueError as error:
+        raise UsageError(f"{path} holds no key: remove it to have a new one made") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise UsageError(f"{path} holds a key of another kind: remove it to have a new one made")
+    return SigningKey(key)
+
+
+def _pem(key: SigningKey) -> bytes:
+    return key.private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _text(number: int) -> str:
+    return _url_safe(number.to_bytes(_COORDINATE_BYTES, "big"))
+
+
+def _url_safe(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -1,1 +1,0 @@
-"""The names of Services and pods, as DNS answers inside pods."""

@@ -1,1 +1,0 @@
-"""What removes objects: dependents of gone owners, the content of deleted namespaces, old events."""

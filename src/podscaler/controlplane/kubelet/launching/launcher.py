@@ -1,0 +1,373 @@
+"""The small program that prepares what a process cannot be started with directly: private mounts, a cgroup, a terminal.
+
+`processes` starts it as `python -I -S launcher.py PLAN REPORT` for containers that need one of these; it becomes the
+container's program by exec. It imports nothing of podscaler but `beneath`, from its own folder. It has the rights of
+`up` until then, so that its environment is a fixed one and the container's is used by nothing but the exec.
+
+PLAN is the descriptor of a file with JSON:
+
+    argv, cwd, env     what to become, where, and with which environment
+    user, group, groups  ids to change to, or null
+    cgroup             a cgroup's folder to join, or ""
+    max_processes      RLIMIT_NPROC to set, or null
+    mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
+    scratch            an empty folder for a root of its own, needed where a target is missing in `/`
+    tty                whether standard input is a terminal that is to be the controlling one
+    enter              a pid whose mounts to join instead of making some (exec in a running container), or 0
+    trap               {"filter", "call"} of `seccomp.plan`, or null; a further argument SOCKET is then the descriptor
+                       to which the filter's listener is sent
+
+What goes wrong is written to the descriptor REPORT, which closes by itself on exec. Rules for mounts:
+
+1. They are made in a private mount namespace; as an ordinary user in a user namespace in which one's own id is kept.
+2. A target that exists is covered. One that is missing is made without touching the machine: its deepest existing
+   parent is covered by a tmpfs in which everything that was there is mounted again, with room for the new entry.
+   Inside a volume it is made in the volume.
+3. Containers that share a volume change it meanwhile: what is in one is opened once, without leaving the volume or
+   following a symbolic link, and used by its descriptor.
+
+Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import resource
+import signal
+import stat
+import sys
+import termios
+import warnings  # noqa: F401  os.execvpe imports it: not then, when a container's folders may be mounted over its file
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from podscaler.controlplane.kubelet.launching import beneath
+else:
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import beneath
+
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWUSER = 0x1000_0000
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_REMOUNT = 32
+MS_BIND = 4096
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+MS_RELATIME = 1 << 21
+KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048
+"""nosuid, nodev, noexec, noatime, nodiratime: the same bits in statvfs and in mount(2)."""
+ST_RELATIME = 4096
+MIRRORED_ENTRIES = 5000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+PR_SET_NO_NEW_PRIVS = 38
+SECCOMP_SET_MODE_FILTER = 1
+SECCOMP_NEW_LISTENER = 8
+SECCOMP_WAIT_KILLABLE = 32
+"""A call that is being answered is not interrupted by signals; since Linux 5.19."""
+
+
+class LaunchError(Exception):
+    """The text says what could not be done."""
+
+
+def checked(result: int, what: str) -> None:
+    """Raise Fault where a call of libc failed."""
+    if result != 0:
+        number = ctypes.get_errno()
+        raise LaunchError(f"{what}: {os.strerror(number)}" + (_hint(number)))
+
+
+def _hint(number: int) -> str:
+    return " (this machine does not allow private mounts)" if number in (errno.EPERM, errno.ENOSYS) else ""
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "", *, shown: str = "") -> None:
+    """mount(2); `shown` is the target as messages name it. Raises Fault."""
+    names = [os.fsencode(name) or None for name in (source, target, kind)]
+    checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {shown or target}")
+
+
+def make_namespace() -> None:
+    """Rule 1. Raises Fault."""
+    user, group = os.geteuid(), os.getegid()
+    if user != 0 or _libc.unshare(CLONE_NEWNS) != 0:
+        checked(_libc.unshare(CLONE_NEWNS | CLONE_NEWUSER), "making a mount namespace")
+        write("/proc/self/setgroups", "deny")
+        write("/proc/self/uid_map", f"{user} {user} 1")
+        write("/proc/self/gid_map", f"{group} {group} 1")
+    mount("", "/", "", MS_REC | MS_PRIVATE)
+
+
+def write(path: str, text: str) -> None:
+    """Write a file of /proc or a cgroup."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+class Tree:
+    """The mounts of one container.
+
+    Args:
+        scratch: where a root of its own is built.
+    """
+
+    def __init__(self, scratch: str) -> None:
+        self._scratch = os.path.realpath(scratch)
+        self._root = ""
+        self._own: set[str] = set()
+        self._volumes: list[str] = []
+
+    def add(self, source: str, target: str, *, sub_path: str, read_only: bool) -> None:
+        """Mount `source` (a folder or a file), or what is at `sub_path` in it, at the absolute path `target`.
+
+        Raises Fault, OSError.
+        """
+        opened = _opened(source, sub_path)
+        place = self._place(target, is_folder=stat.S_ISDIR(os.fstat(opened).st_mode))
+        covered = self._open(place)
+        mount(_path_of(opened), _path_of(covered), "", MS_BIND | MS_REC, shown=target)
+        if read_only:
+            mounted = self._open(place)
+            kept = os.statvfs(mounted).f_flag
+            flags = kept & KEPT_FLAGS | (MS_RELATIME if kept & ST_RELATIME else 0)
+            mount("", _path_of(mounted), "", MS_REMOUNT | MS_BIND | MS_RDONLY | flags, shown=target)
+            os.close(mounted)
+        os.close(covered)
+        os.close(opened)
+        self._volumes.append(place)
+
+    def enter(self) -> None:
+        """Make the new root, if there is one, this process' root."""
+        if self._root:
+            os.chroot(self._root)
+            os.chdir("/")
+
+    def _place(self, target: str, *, is_folder: bool) -> str:
+        """An existing path to mount on (rule 2)."""
+        path = self._root + self._resolved(target)
+        if not os.path.lexists(path):
+            path = self._make(path, is_folder=is_folder)
+        if os.path.isdir(path) != is_folder:
+            raise LaunchError(f"mounting {target}: it is {'no' if is_folder else 'a'} directory on this machine")
+        return path
+
+    def _resolved(self, target: str) -> str:
+        """`target` without symbolic links, as seen from the container's root."""
+        if not self._root:
+            return os.path.realpath(target)
+        return os.path.realpath(self._root + target).removeprefix(self._root) or "/"
+
+    def _open(self, path: str) -> int:
+        """A descriptor for `path`, which is below the container's root and has no symbolic links (rule 3)."""
+        root = beneath.open_folder(self._root or "/")
+        try:
+            return beneath.open_exactly(root, path.removeprefix(self._root).lstrip("/") or ".")
+        finally:
+            os.close(root)
+
+    def _make(self, path: str, *, is_folder: bool) -> str:
+        parent = os.path.dirname(path)
+        while not os.path.lexists(parent):
+            parent = os.path.dirname(parent)
+        missing = os.path.relpath(path, parent).split(os.sep)
+        if not self._is_ours(parent):
+            parent = self._mirror(parent)
+        for name in missing[:-1]:
+            self._make_entry(parent, name, is_folder=True)
+            parent = os.path.join(parent, name)
+            self._own.add(parent)
+        self._make_entry(parent, missing[-1], is_folder=is_folder)
+        return os.path.join(parent, missing[-1])
+
+    def _make_entry(self, parent: str, name: str, *, is_folder: bool) -> None:
+        folder = self._open(parent)
+        if is_folder:
+            os.mkdir(name, 0o755, dir_fd=folder)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder))
+        os.close(folder)
+
+    def _covered_by_memory(self, folder: str, mode: int) -> int:
+        """A descriptor of an empty tmpfs that is mounted on `folder`."""
+        covered = self._open(folder)
+        mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown=folder)
+        mounted = self._open(folder)
+        if os.fstat(mounted).st_dev == os.fstat(covered).st_dev:
+            raise LaunchError(f"mounting {folder}: it was moved meanwhile")
+        os.close(covered)
+        return mounted
+
+    def _is_ours(self, folder: str) -> bool:
+        return folder in self._own or any(folder == v or folder.startswith(v + "/") for v in self._volumes)
+
+    def _mirror(self, folder: str) -> str:
+        """Cover `folder` with a copy that has room for new entries; returns the copy's path."""
+        names = os.listdir(folder)
+        if len(names) > MIRRORED_ENTRIES:
+            raise LaunchError(f"there is no room for a mount in {folder}: it has {len(names)} entries")
+        old = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        mode = stat.S_IMODE(os.fstat(old).st_mode)
+        copy = self._scratch if folder == "/" else folder
+        new = self._covered_by_memory(copy, mode)
+        for name in names:
+            _mount_again(old, new, name)
+        os.close(old)
+        os.close(new)
+        self._own.add(copy)
+        if folder == "/":
+            self._root = copy
+        return copy
+
+
+def _opened(source: str, sub_path: str) -> int:
+    folder = beneath.open_folder(source)
+    if not sub_path:
+        return folder
+    try:
+        return beneath.open_beneath(folder, sub_path)
+    except OSError as error:
+        raise LaunchError(f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}') from error
+    finally:
+        os.close(folder)
+
+
+def _path_of(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _mount_again(old: int, new: int, name: str) -> None:
+    """Give the folder `new` the entry `name` of the folder `old`."""
+    try:
+        mode = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
+            return
+        if stat.S_ISDIR(mode):
+            os.mkdir(name, dir_fd=new)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=new))
+    except FileNotFoundError:
+        return  # it went away since the folder was listed
+    mount(f"{_path_of(old)}/{name}", f"{_path_of(new)}/{name}", "", MS_BIND | MS_REC, shown=name)
+
+
+def enter_namespaces(pid: int) -> None:
+    """Join the mounts, and the root, of a running container. Raises Fault, OSError."""
+    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
+    for kind in ("user", "mnt"):
+        path = f"/proc/{pid}/ns/{kind}"
+        if os.stat(path).st_ino != os.stat(f"/proc/self/ns/{kind}").st_ino:
+            descriptor = os.open(path, os.O_RDONLY)
+            checked(_libc.setns(descriptor, 0), f"joining the container's {kind} namespace")
+            os.close(descriptor)
+    os.fchdir(root)
+    os.chroot(".")
+
+
+def limit_processes(limit: int) -> None:
+    """Let this user have at most so many processes, as far as this process and its children are concerned."""
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+
+class FilterProgram(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def install_trap(plan: Mapping[str, Any], to: int) -> None:
+    """Install a seccomp filter and send its listener through the socket `to`. Raises Fault, OSError."""
+    import socket
+
+    code = bytes.fromhex(plan["filter"])
+    program = FilterProgram(len(code) // 8, code)
+    checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "giving up privileges for good")
+    call, mode = ctypes.c_long(plan["call"]), ctypes.c_uint(SECCOMP_SET_MODE_FILTER)
+    listener = _libc.syscall(call, mode, SECCOMP_NEW_LISTENER | SECCOMP_WAIT_KILLABLE, ctypes.byref(program))
+    if listener < 0:
+        listener = _libc.syscall(call, mode, SECCOMP_NEW_LISTENER, ctypes.byref(program))
+    checked(min(listener, 0), "installing the filter that translates ports")
+    with socket.socket(fileno=to) as channel:
+        socket.send_fds(channel, [b"\0"], [listener])
+    os.close(listener)
+
+
+def reset_signals() -> None:
+    """Give every signal its default action: what `up` inherited from nohup or a shell stays ignored across exec."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def become(plan: Mapping[str, Any]) -> None:
+    """Change the folder and the user and become the program. Raises Fault, OSError.
+
+    The folder comes first: the container's own is below the data directory, which other users may not look into.
+    """
+    try:
+        os.chdir(plan["cwd"])
+    except FileNotFoundError as error:
+        raise LaunchError(f'the working directory "{plan["cwd"]}" does not exist on this machine') from error
+    except OSError as error:
+        raise LaunchError(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
+    if plan["user"] is not None:
+        os.setgroups(plan["groups"])
+        os.setgid(plan["group"])
+        os.setuid(plan["user"])
+    reset_signals()
+    if plan["trap"]:
+        install_trap(plan["trap"], int(sys.argv[3]))
+    program = plan["argv"][0]
+    try:
+        os.execvpe(program, plan["argv"], plan["env"])  # noqa: S606  running what the pod says is this program's purpose
+    except FileNotFoundError as error:
+        where = "no such file or directory" if "/" in program else "executable file not found in $PATH"
+        raise LaunchError(f'exec: "{program}": {where}') from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LaunchError(f'exec: "{program}": {reason[:1].lower()}{reason[1:]}') from error
+
+
+def carry_out(plan: Mapping[str, Any]) -> None:
+    """Everything; does not return. Raises Fault, OSError."""
+    if plan["tty"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    if plan["cgroup"]:
+        write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
+    if plan["max_processes"] is not None:
+        limit_processes(plan["max_processes"])
+    if plan["enter"]:
+        enter_namespaces(plan["enter"])
+    elif plan["mounts"]:
+        make_namespace()
+        tree = Tree(plan["scratch"])
+        for entry in plan["mounts"]:
+            tree.add(entry["source"], entry["target"], sub_path=entry["sub_path"], read_only=entry["read_only"])
+        tree.enter()
+    become(plan)
+
+
+def main() -> None:
+    """Read the plan and carry it out; exit status 128 where that fails."""
+    plan, descriptor = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(descriptor, False)
+    try:
+        with open(plan, "rb") as file:
+            given = json.load(file)
+        carry_out(given)
+    except (LaunchError, OSError, ValueError) as error:  # ValueError: a zero byte in an argument
+        os.write(descriptor, str(error).encode("utf-8", "replace"))
+        os._exit(128)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The status of a pod as core/v1 shows it, made from what the node knows of its containers.
+
+`pod_worker` calls it after every change and writes the result where it differs. Pure: the former status is an argument,
+so that times of transitions and what other parts wrote (conditions of readiness gates, ...) are kept.
+
+Source: PodStatus and ContainerStatus (API reference); Pod Lifecycle (Kubernetes documentation).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.base.clock import rfc3339
+from podscaler.controlplane.kubelet.containers.container_state import (
+    ContainerState,
+    Role,
+    Running,
+    State,
+    Terminated,
+    Waiting,
+)
+from podscaler.controlplane.kubelet.pods import pod_conditions
+from podscaler.controlplane.kubelet.pods.lifecycle import Outcome
+from podscaler.controlplane.registry.registry import Object
+
+CONTAINER_ID_SCHEME = "podscaler://"
+NEVER = "1970-01-01T00:00:00Z"
+"""How Kubernetes shows the start of a container that never came to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodStatusFacts:
+    """What the status says beside its containers.
+
+    Attributes:
+        pod_ip: empty before the pod has an address.
+        started_ns: when this node first saw the pod.
+        initialized: whether the init containers are through.
+        outcome: how the pod ended, None while it goes on.
+        reason, message: why the node ended it (`DeadlineExceeded`), else empty.
+    """
+
+    host_ip: str
+    pod_ip: str
+    started_ns: int
+    initialized: bool
+    outcome: Outcome | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStatusFacts, *, now_ns: int) -> Object:
+    """The new status of `pod`; fields of the former one that are not the node's are carried over."""
+    former = pod.get("status") or {}
+    status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
+    specs = _container_specs(pod["spec"])
+    inits = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
+    mains = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
+    status["phase"] = phase(containers, facts)
+    status["conditions"] = pod_conditions.conditions(
+        pod,
+        containers,
+        pod_conditions.PodReadiness(status["phase"], facts.initialized, has_address=bool(facts.pod_ip)),
+        now_ns=now_ns,
+    )
+    status |= _addresses(facts)
+    status["startTime"] = former.get("startTime") or rfc3339(facts.started_ns)
+    if inits:
+        status["initContainerStatuses"] = inits
+    status["containerStatuses"] = mains
+    status |= {key: value for key, value in (("reason", facts.reason), ("message", facts.message)) if value}
+    if generation := pod["metadata"].get("generation"):
+        status["observedGeneration"] = generation
+    return status
+
+
+_OWN_FIELDS = frozenset(
+    (
+        *("phase", "conditions", "message", "reason", "startTime", "observedGeneration"),
+        *("hostIP", "hostIPs", "podIP", "podIPs", "containerStatuses", "initContainerStatuses"),
+    )
+)
+
+
+def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
+    """Pending, Running, Succeeded or Failed."""
+    if facts.outcome is not None:
+        return facts.outcome
+    mains = [c for c in containers if c.role is Role.MAIN]
+    if not facts.initialized or any(isinstance(c.state, Waiting) and c.last is None for c in mains):
+        return "Pending"
+    return "Running"
+
+
+def container_status(container: ContainerState, spec: Mapping[str, Any]) -> Object:
+    """One entry of containerStatuses; `spec` is the container in the pod's spec."""
+    status: Object = {
+        "name": container.name,
+        "state": _state_json(container.state),
+        "lastState": _state_json(container.last) if container.last else {},
+        "ready": is_ready(container),
+        "restartCount": container.restart_count,
+        "image": spec.get("image", ""),
+        "imageID": f"{CONTAINER_ID_SCHEME}image/{spec.get('image', '')}" if container.ran else "",
+        "started": container.started,
+    }
+    if container_id := _container_id(container):
+        status["containerID"] = CONTAINER_ID_SCHEME + container_id
+    return status
+
+
+def is_ready(container: ContainerState) -> bool:
+    """An init container is ready once it has done its work; the others while they run and their probes say so."""
+    if container.role is Role.INIT:
+        return container.is_final and container.exit_code == 0
+    return container.ready
+
+
+def _container_specs(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {entry["name"]: entry for group in ("initContainers", "containers") for entry in spec.get(group) or []}
+
+
+def _addresses(facts: PodStatusFacts) -> Object:
+    addresses: Object = {"hostIP": facts.host_ip, "hostIPs": [{"ip": facts.host_ip}]}
+    if facts.pod_ip:
+        addresses |= {"podIP": facts.pod_ip, "podIPs": [{"ip": facts.pod_ip}]}
+    return addresses
+
+
+def _container_id(container: ContainerState) -> str:
+    if isinstance(container.state, Waiting):
+        return container.last.container_id if container.last else ""
+    return container.state.container_id
+
+
+def _state_json(state: State) -> Object:
+    if isinstance(state, Waiting):
+        text = {"message": state.message} if state.message else {}
+        return {"waiting": {"reason": state.reason, **text}}
+    if isinstance(state, Running):
+        return {"running": {"startedAt": rfc3339(state.started_ns)}}
+    return {"terminated": _terminated_json(state)}
+
+
+def _terminated_json(state: Terminated) -> Object:
+    entry: Object = {"exitCode": state.exit_code, "reason": state.reason}
+    if state.message:
+        entry["message"] = state.message
+    entry["startedAt"] = rfc3339(state.started_ns) if state.started_ns else NEVER
+    entry["finishedAt"] = rfc3339(state.finished_ns)
+    if state.container_id:
+        entry["containerID"] = CONTAINER_ID_SCHEME + state.container_id
+    return entry

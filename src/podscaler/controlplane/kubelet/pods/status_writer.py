@@ -1,0 +1,87 @@
+"""Writing the status of one pod, where it differs from what is stored.
+
+`pod_worker` and `simulated_pod` use it. The object that was stored last is the only truth: a pod that was replaced by
+another one of the same name is never touched.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from podscaler.api import port_map
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState
+from podscaler.controlplane.kubelet.pods import pod_status
+from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
+from podscaler.controlplane.registry.registry import Object, Registry
+
+
+class PodWriter:
+    """The stored object of one pod.
+
+    Args:
+        pod: for its names.
+    """
+
+    def __init__(self, registry: Registry, clock: Clock, pod: Object) -> None:
+        self._registry = registry
+        self._clock = clock
+        meta = pod["metadata"]
+        self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
+
+    def find(self) -> Object | None:
+        """The pod as it is stored now, None where it is gone."""
+        found = self._registry.find("pods", self._namespace, self._name)
+        return found if found and found["metadata"]["uid"] == self._uid else None
+
+    async def write_status(self, containers: Sequence[ContainerState], facts: PodStatusFacts) -> None:
+        """Store the status where it has changed. Raises StatusError, but not for a pod that is gone."""
+        found = self.find()
+        if found is None:
+            return
+        now_ns = self._clock.now_ns()
+        if pod_status.pod_status(found, containers, facts, now_ns=now_ns) == found.get("status"):
+            return
+
+        def change(pod: Object) -> None:
+            pod["status"] = pod_status.pod_status(pod, containers, facts, now_ns=now_ns)
+
+        await self._change(change, subresource="status")
+
+    async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Store where mapped ports are, and no others. Raises StatusError."""
+        found = self.find()
+        if found is not None and port_map.of(found) != mapped:
+            await self._change(lambda pod: _set_port_map(pod, mapped), subresource="")
+
+    async def extend_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Store where mapped ports are, beside those that are stored. Raises StatusError."""
+        found = self.find()
+        if found is not None and not mapped.items() <= port_map.of(found).items():
+            await self._change(lambda pod: _set_port_map(pod, {**port_map.of(pod), **mapped}), subresource="")
+
+    async def remove(self) -> None:
+        """Delete the object for good; it stays where a finalizer holds it. Raises StatusError."""
+        try:
+            await self._registry.delete("pods", self._namespace, self._name, uid=self._uid, grace_period_s=0)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
+        def change_own(pod: Object) -> None:
+            if pod["metadata"]["uid"] == self._uid:
+                change(pod)
+
+        try:
+            await self._registry.mutate("pods", self._namespace, self._name, change_own, subresource=subresource)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+
+def _set_port_map(pod: Object, mapped: Mapping[int, int]) -> None:
+    annotations = pod["metadata"].setdefault("annotations", {})
+    if mapped:
+        annotations[port_map.ANNOTATION] = port_map.text(mapped)
+    else:
+        annotations.pop(port_map.ANNOTATION, None)

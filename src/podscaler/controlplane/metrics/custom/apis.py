@@ -1,0 +1,132 @@
+"""custom.metrics.k8s.io and external.metrics.k8s.io, from the values that ConfigMaps state.
+
+Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.registry.MetricApis`) and
+runs `run`. Without any such ConfigMap the APIs are served, with nothing in them.
+
+Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.requirements import Operator
+from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.api.resource.resources import Resource
+from podscaler.base.clock import Clock
+from podscaler.controlplane.metrics.custom import metric_lists, metrics_errors
+from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
+from podscaler.controlplane.metrics.custom.index import MetricIndex
+from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
+from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, Value
+from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
+from podscaler.controlplane.registry.registry import MetricQuery, MetricResource, Object, Registry
+
+VERSIONS: Mapping[str, Sequence[str]] = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
+ALL_OBJECTS = "*"
+_COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
+
+
+class MetricValues:
+    """See the module.
+
+    Args:
+        registry: where ConfigMaps are watched and described objects looked up.
+        resources: the records of all served kinds.
+        running_pods: the running pods of a namespace.
+        clock: time of values and events.
+    """
+
+    def __init__(
+        self, registry: Registry, resources: Iterable[Resource], running_pods: RunningPods, clock: Clock
+    ) -> None:
+        self._resources = resources
+        self._index = MetricIndex()
+        self._config_maps = ConfigMaps(registry, self._index, DescribableKinds(resources), clock)
+        self._lookup = Lookup(self._index, registry, running_pods, clock)
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Keep the values as the ConfigMaps have them, until cancelled."""
+        await self._config_maps.follow()
+
+    @property
+    def generation(self) -> int:
+        """See MetricApis."""
+        return self._index.generation
+
+    @property
+    def versions(self) -> Mapping[str, Sequence[str]]:
+        """See MetricApis."""
+        return VERSIONS
+
+    @property
+    def list_kinds(self) -> Mapping[str, str]:
+        """See MetricApis."""
+        return metric_lists.LIST_KINDS
+
+    def resources(self, group: str) -> Sequence[MetricResource]:
+        """See MetricApis."""
+        return [
+            MetricResource(subject, metric, namespaced=subject != NAMESPACES)
+            for subject, metric in self._index.listed
+            if bool(subject) == (group == CUSTOM)
+        ]
+
+    def answer(self, query: MetricQuery) -> Object:
+        """See MetricApis."""
+        if query.group == EXTERNAL:
+            return self._external(query)
+        selector = _metric_selector(query.metric_label_selector)
+        if query.resource == "metrics" and not query.subresource:
+            return self._of_namespace(query, selector)
+        if not query.subresource:
+            raise metrics_errors.no_such_path()
+        return self._of_objects(query, selector)
+
+    def _external(self, query: MetricQuery) -> Object:
+        if query.name or not query.namespace:
+            raise metrics_errors.no_such_path()
+        values = self._lookup.external(query.namespace, query.resource, _selector(query.label_selector))
+        return metric_lists.external_list(query.version, query.resource, values, self._clock.now_ns())
+
+    def _of_namespace(self, query: MetricQuery, selector: Selector) -> Object:
+        name = query.namespace
+        value = self._lookup.of_object(name, NAMESPACES, name, metric=query.name, selector=selector)
+        return self._custom(query, query.name, selector, subject=NAMESPACES, values=[value])
+
+    def _of_objects(self, query: MetricQuery, selector: Selector) -> Object:
+        namespace, subject, metric = query.namespace, query.resource, query.subresource
+        objects = _selector(query.label_selector)
+        if all(each.key != subject for each in self._resources):  # a custom kind that has gone, or none at all
+            raise metrics_errors.no_metric(metric, subject)
+        values: Sequence[Value]
+        if query.name == ALL_OBJECTS:
+            values = self._lookup.of_objects(namespace, subject, objects, metric=metric, selector=selector)
+        else:
+            values = [self._lookup.of_object(namespace, subject, query.name, metric=metric, selector=selector)]
+        return self._custom(query, metric, selector, subject=subject, values=values)
+
+    def _custom(
+        self, query: MetricQuery, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
+    ) -> Object:
+        resource = next(each for each in self._resources if each.stored and each.key == subject)
+        described = [(metric_lists.reference(resource, query.namespace, value.name), value) for value in values]
+        now_ns = self._clock.now_ns()
+        return metric_lists.custom_list(query.version, metric, selector, described=described, now_ns=now_ns)
+
+
+def _selector(text: str) -> Selector:
+    try:
+        return selectors.parse(text)
+    except SelectorError as error:
+        raise metrics_errors.bad_selector(str(error)) from error
+
+
+def _metric_selector(text: str) -> Selector:
+    """A selector that answers repeat, which cannot express comparisons."""
+    selector = _selector(text)
+    for each in selector.requirements:
+        if each.operator in _COMPARISONS:
+            name = "gt" if each.operator is Operator.GREATER_THAN else "lt"
+            raise metrics_errors.bad_selector(f'"{name}" isn\'t supported in label selectors')
+    return selector

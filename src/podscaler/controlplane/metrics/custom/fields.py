@@ -1,0 +1,117 @@
+"""The fields of an entry, from the texts that YAML or JSON gives to values, with sentences for what is wrong.
+
+Called by `parsing`. All scalars come as the texts that were written, so that no number passes through a float.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podscaler.api.machinery import duration, instants, selectors
+from podscaler.api.machinery.quantity import Quantity, QuantityError
+from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.api.text.quoting import quoted
+from podscaler.base.clock import NANOSECONDS
+
+Fields = Mapping[str, Any]
+SHOWN_CHARACTERS = 60
+
+
+class EntryError(ValueError):
+    """An entry cannot be used; str() says what is wrong, and with which of its fields."""
+
+
+def mapping(value: Any, path: str, allowed: Sequence[str]) -> Fields:
+    """`value`, which must be a map with no other keys than `allowed`; an empty path is the entry. Raises EntryError."""
+    if not isinstance(value, dict):
+        raise EntryError(f"{path or 'it'} must be a map with the fields {listed(allowed)}")
+    for name in value:
+        if name not in allowed:
+            where = f" of {path}" if path else ""
+            raise EntryError(f"{shown(name)} is no field{where}: known are {listed(allowed)}")
+    return value
+
+
+def required(given: Fields, name: str, path: str) -> Any:
+    """The field `name` of the map at `path`. Raises EntryError where it is missing."""
+    if name not in given:
+        raise EntryError(f"{path}.{name} is missing")
+    return given[name]
+
+
+def sequence(value: Any, path: str) -> Sequence[Any]:
+    """`value`, which must be a list with something in it. Raises EntryError."""
+    if not isinstance(value, list) or not value:
+        raise EntryError(f"{path} must be a list with at least one item")
+    return value
+
+
+def text(value: Any, path: str) -> str:
+    """`value`, which must be a single text. Raises EntryError."""
+    if not isinstance(value, str):
+        raise EntryError(f"{path} must be a single value, not a {'map' if isinstance(value, dict) else 'list'}")
+    return value
+
+
+def texts(value: Any, path: str) -> Mapping[str, str]:
+    """`value`, which must be a map of texts. Raises EntryError."""
+    if not isinstance(value, dict):
+        raise EntryError(f"{path} must be a map like {{queue: worker}}")
+    return {name: text(each, f"{path}.{name}") for name, each in value.items()}
+
+
+def quantity(value: Any, path: str) -> Quantity:
+    """The quantity that `value` says. Raises EntryError."""
+    written = text(value, path)
+    try:
+        return Quantity.parse(written)
+    except QuantityError as error:
+        raise EntryError(f"{path}: {shown(written)} is not a quantity: {error}") from None
+
+
+def span_ns(value: Any, path: str) -> int:
+    """The duration, not negative, in nanoseconds. Raises EntryError."""
+    written = text(value, path)
+    try:
+        span = duration.parse(written)
+    except ValueError:
+        span = -1
+    if span < 0:
+        raise EntryError(f"{path}: {shown(written)} is not a duration like 90s or 1h30m")
+    return span
+
+
+def whole_seconds(value: Any, path: str) -> int:
+    """The duration in seconds, of which it must be a whole number. Raises EntryError."""
+    seconds, rest_ns = divmod(span_ns(value, path), NANOSECONDS)
+    if rest_ns:
+        raise EntryError(f"{path} must be whole seconds")
+    return seconds
+
+
+def instant_ns(value: Any, path: str) -> int:
+    """The instant, nanoseconds since the epoch. Raises EntryError."""
+    written = text(value, path)
+    try:
+        return instants.parse(written)
+    except ValueError:
+        raise EntryError(f"{path}: {shown(written)} is not a time like 2026-01-31T12:00:00Z") from None
+
+
+def selector(value: Any, path: str) -> Selector:
+    """The label selector; an empty text selects everything. Raises EntryError."""
+    written = text(value, path)
+    try:
+        return selectors.parse(written)
+    except SelectorError as error:
+        raise EntryError(f"{path}: {shown(written)} is not a label selector: {error}") from None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them: `a, b and c`."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def shown(written: str) -> str:
+    """A text of the user's in quotes, cut where it is long."""
+    cut = written if len(written) <= SHOWN_CHARACTERS else f"{written[:SHOWN_CHARACTERS]}..."
+    return quoted(cut)

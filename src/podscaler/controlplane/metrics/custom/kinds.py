@@ -1,0 +1,67 @@
+"""Which objects of the cluster a metric may describe, by the names that people give to their kinds.
+
+Made by `apis` from the served records; asked by `parsing`.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.resource.resources import Resource
+from podscaler.controlplane.metrics.custom.fields import EntryError, shown
+from podscaler.controlplane.metrics.custom.series import NamedObject
+
+NAMESPACES = "namespaces"
+
+
+class DescribableKinds:
+    """The kinds whose objects live in a namespace, and Namespace itself.
+
+    Args:
+        resources: all served records, asked again where a name is not known; of two kinds of one name the first is
+            meant where no group is given.
+    """
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._resources = resources
+        self._by_name: dict[str, Resource] = {}
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Learn the names anew: custom kinds come and go."""
+        self._by_name.clear()
+        for resource in self._resources:
+            if resource.stored and (resource.namespaced or resource.key == NAMESPACES):
+                self._add(resource)
+
+    def _add(self, resource: Resource) -> None:
+        for name in (resource.kind.lower(), resource.singular, resource.plural, *resource.short_names):
+            self._by_name.setdefault(name, resource)
+            self._by_name.setdefault(f"{name}.{resource.group}", resource)
+
+    def _find(self, name: str) -> Resource | None:
+        found = self._by_name.get(name)
+        if found is None or found.is_custom:
+            self._refresh()
+            found = self._by_name.get(name)
+        return found
+
+    def described(self, reference: str, namespace: str) -> NamedObject:
+        """The object that `KIND/NAME`, `KIND.GROUP/NAME` or `namespace` means.
+
+        Args:
+            reference: as kubectl takes it: the kind may be its plural or short name, in any case.
+            namespace: where the object is.
+
+        Raises:
+            EntryError: there is no such kind, or no name.
+        """
+        kind, _, name = reference.partition("/")
+        resource = self._find(kind.lower())
+        if resource is None:
+            raise EntryError(f"object: {shown(kind)} is no kind that is served here and lives in a namespace")
+        if resource.key == NAMESPACES:
+            if name not in ("", namespace):
+                raise EntryError(f"object: only the ConfigMap's own namespace ({namespace}) can be described")
+            return NamedObject(resource, namespace)
+        if not name or "/" in name:
+            raise EntryError(f"object: {shown(reference)} is not of the form KIND/NAME")
+        return NamedObject(resource, name)

@@ -1,0 +1,111 @@
+"""Values as the lists that metrics APIs answer with, in each version.
+
+Called by `apis`. Field names and order are those of the published types.
+
+Source: custom.metrics.k8s.io/v1beta1 and v1beta2 MetricValueList, external.metrics.k8s.io/v1beta1
+ExternalMetricValueList. Differs: `describedObject.apiVersion` of the core group is `v1`, where adapters write `/v1`.
+"""
+
+from collections.abc import Sequence
+
+from podscaler.api.machinery.requirements import Operator, Requirement
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.resource.resources import Object, Resource
+from podscaler.base.clock import rfc3339
+from podscaler.controlplane.metrics.custom.lookup import Value
+
+CUSTOM = "custom.metrics.k8s.io"
+EXTERNAL = "external.metrics.k8s.io"
+LIST_KINDS = {CUSTOM: "MetricValueList", EXTERNAL: "ExternalMetricValueList"}
+
+_EQUALITIES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS})
+_OPERATORS = {
+    Operator.IN: "In",
+    Operator.NOT_IN: "NotIn",
+    Operator.NOT_EQUALS: "NotIn",
+    Operator.EXISTS: "Exists",
+    Operator.DOES_NOT_EXIST: "DoesNotExist",
+}
+
+
+def external_list(version: str, metric: str, values: Sequence[Value], now_ns: int) -> Object:
+    """An ExternalMetricValueList of values that were taken at `now_ns`."""
+    items = [
+        {
+            "metricName": metric,
+            "metricLabels": dict(value.labels),
+            "timestamp": rfc3339(now_ns),
+            **_window("window", value),
+            "value": str(value.quantity),
+        }
+        for value in values
+    ]
+    return _list(EXTERNAL, version, items)
+
+
+def custom_list(
+    version: str, metric: str, selector: Selector, *, described: Sequence[tuple[Object, Value]], now_ns: int
+) -> Object:
+    """A MetricValueList.
+
+    Args:
+        version: in which it is wanted.
+        metric: the metric's name.
+        selector: of the metric's labels, as asked for.
+        described: the described objects' references (`reference`), with their values.
+        now_ns: when the values were taken.
+    """
+    item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
+    identity = {"name": metric, "selector": _label_selector(selector)}
+    timestamp = rfc3339(now_ns)
+    return _list(CUSTOM, version, [item(reference, value, identity, timestamp) for reference, value in described])
+
+
+def reference(resource: Resource, namespace: str, name: str) -> Object:
+    """How a value names the object that it describes."""
+    group = f"{resource.group}/" if resource.group else ""
+    where = {"namespace": namespace} if resource.namespaced else {}
+    return {"kind": resource.kind, **where, "name": name, "apiVersion": group + resource.versions[0].version}
+
+
+def _list(group: str, version: str, items: Sequence[Object]) -> Object:
+    return {"kind": LIST_KINDS[group], "apiVersion": f"{group}/{version}", "metadata": {}, "items": items}
+
+
+def _item_v1beta1(described: Object, value: Value, metric: Object, timestamp: str) -> Object:
+    return {
+        "describedObject": described,
+        "metricName": metric["name"],
+        "timestamp": timestamp,
+        **_window("window", value),
+        "value": str(value.quantity),
+        "selector": metric["selector"],
+    }
+
+
+def _item_v1beta2(described: Object, value: Value, metric: Object, timestamp: str) -> Object:
+    return {
+        "describedObject": described,
+        "metric": metric,
+        "timestamp": timestamp,
+        **_window("windowSeconds", value),
+        "value": str(value.quantity),
+    }
+
+
+def _window(name: str, value: Value) -> Object:
+    return {} if value.window_s is None else {name: value.window_s}
+
+
+def _label_selector(selector: Selector) -> Object | None:
+    """The selector as an object; None where everything was asked for."""
+    if not selector.requirements:
+        return None
+    equal = {each.key: each.values[0] for each in selector.requirements if each.operator in _EQUALITIES}
+    others = [_expression(each) for each in selector.requirements if each.operator not in _EQUALITIES]
+    return {**({"matchLabels": equal} if equal else {}), **({"matchExpressions": others} if others else {})}
+
+
+def _expression(requirement: Requirement) -> Object:
+    values = {"values": list(requirement.values)} if requirement.values else {}
+    return {"key": requirement.key, "operator": _OPERATORS[requirement.operator], **values}

@@ -1,0 +1,36 @@
+"""What metrics APIs refuse, in the words of upstream's adapters.
+
+Called by `lookup` and `apis`.
+
+Source: the custom metrics API server library, observed; its Statuses have no `details`. Differs: an unknown external
+metric is always one "for namespaces", as the adapter for Prometheus says it in the namespace `default` only.
+"""
+
+from podscaler.api.machinery.selectors import Selector
+from podscaler.base.errors import StatusError
+
+
+def no_metric(metric: str, subject: str) -> StatusError:
+    """404: nothing of that kind (`pods`, `deployments.apps`) has the metric."""
+    return _not_found(f"the server could not find the metric {metric} for {subject}")
+
+
+def no_value(metric: str, subject: str, name: str, selector: Selector) -> StatusError:
+    """404: this object does not have the metric, or not with labels that `selector` picks."""
+    text = f"the server could not find the metric {metric} for {subject} {name}"
+    return _not_found(f"{text} with selector {selector}" if selector.requirements else text)
+
+
+def no_such_path() -> StatusError:
+    """404: metrics have no such path."""
+    text = "the server could not find the requested resource"
+    return StatusError(text, code=404, reason="NotFound", details={})
+
+
+def bad_selector(text: str) -> StatusError:
+    """400: a selector that cannot be read."""
+    return StatusError(text, code=400, reason="BadRequest")
+
+
+def _not_found(text: str) -> StatusError:
+    return StatusError(text, code=404, reason="NotFound")

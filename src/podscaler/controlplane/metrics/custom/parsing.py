@@ -1,0 +1,174 @@
+"""Entries of a ConfigMap to series: the form that docs/metrics.md describes. Pure.
+
+Called by `config_maps` once for each entry of each new version of a ConfigMap. An entry is a value, a map of fields, or
+a list of these; one that cannot be used leaves the others alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from podscaler.api.machinery import names
+from podscaler.api.text import yaml_text
+from podscaler.api.text.json_text import DecodeError
+from podscaler.controlplane.metrics.custom import fields
+from podscaler.controlplane.metrics.custom.fields import EntryError, Fields
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.schedule import Constant, Ramp, Schedule, Steps, ValueStep
+from podscaler.controlplane.metrics.custom.series import Outside, PodSelection, Series, Subject
+
+ENTRY_MAX_BYTES: Final = 8192
+"""Reading this much takes about 10 ms, which is what the event loop may be kept from other work."""
+
+SUBJECTS = ("pods", "object")
+SCHEDULES = ("value", "steps", "ramp")
+COMMON = ("metric", "labels", *SCHEDULES, "start", "sharedBy", "window")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryContext:
+    """What of its ConfigMap an entry needs to be read.
+
+    Attributes:
+        api: whether its metrics are custom or external ones.
+        namespace: the ConfigMap's.
+        start_ns: what times are relative to, unless the entry says otherwise: the ConfigMap's creation.
+        kinds: what may be described.
+    """
+
+    api: Literal["custom", "external"]
+    namespace: str
+    start_ns: int
+    kinds: DescribableKinds
+
+
+@dataclass(frozen=True, slots=True)
+class EntryProblem:
+    """What is wrong with an entry.
+
+    Attributes:
+        path: the entry: `data[http_requests]`, `data[queues][2]`.
+        text: a sentence.
+    """
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEntry:
+    """What an entry turned out to hold."""
+
+    series: tuple[Series, ...] = ()
+    faults: tuple[EntryProblem, ...] = ()
+
+
+def parse_entry(key: str, text: str, place: EntryContext) -> ParsedEntry:
+    """What the entry `key` of a ConfigMap's data says."""
+    path = f"data[{key}]"
+    try:
+        items = _items(text)
+    except EntryError as error:
+        return ParsedEntry(faults=(EntryProblem(path, str(error)),))
+    return _outcome(key, ((f"{path}{suffix}", item) for suffix, item in items), place)
+
+
+def _items(text: str) -> list[tuple[str, Any]]:
+    """The items of an entry, with what distinguishes their paths. Raises EntryError."""
+    if len(text.encode()) > ENTRY_MAX_BYTES:
+        raise EntryError(f"it is longer than {ENTRY_MAX_BYTES} bytes: spread it over several entries")
+    try:
+        document = yaml_text.parse_texts(text.encode())
+    except DecodeError as error:
+        raise EntryError(f"it is neither YAML nor JSON: {error}") from None
+    if document.duplicates:
+        raise EntryError(document.duplicates[0])
+    if isinstance(document.value, list):
+        return [(f"[{index}]", item) for index, item in enumerate(document.value)]
+    return [("", "" if document.value is None else document.value)]
+
+
+def _outcome(key: str, items: Iterable[tuple[str, Any]], place: EntryContext) -> ParsedEntry:
+    series, faults = [], []
+    for path, item in items:
+        try:
+            series.append(_series(key, item, place))
+        except EntryError as error:
+            faults.append(EntryProblem(path, str(error)))
+    return ParsedEntry(tuple(series), tuple(faults))
+
+
+def _series(key: str, item: Any, place: EntryContext) -> Series:
+    """Raises EntryError."""
+    allowed = (*SUBJECTS, *COMMON) if place.api == "custom" else COMMON
+    given = fields.mapping({"value": item} if isinstance(item, str) else item, "", allowed)
+    return Series(
+        metric=_metric(given.get("metric", key)),
+        subject=_subject(given, place),
+        labels=fields.texts(given.get("labels", {}), "labels"),
+        schedule=_schedule(given, place.start_ns),
+        shared_by=fields.selector(given["sharedBy"], "sharedBy") if "sharedBy" in given else None,
+        window_s=fields.whole_seconds(given["window"], "window") if "window" in given else None,
+    )
+
+
+def _metric(value: Any) -> str:
+    name = fields.text(value, "metric")
+    if not name:
+        raise EntryError("metric must not be empty")
+    for fault in names.path_segment_faults(name):
+        raise EntryError(f"metric: {fields.shown(name)} {fault}")
+    return name
+
+
+def _subject(given: Fields, place: EntryContext) -> Subject:
+    if place.api == "external":
+        return Outside()
+    match [name for name in SUBJECTS if name in given]:
+        case ["pods"]:
+            return PodSelection(fields.selector(given["pods"], "pods"))
+        case ["object"]:
+            return place.kinds.described(fields.text(given["object"], "object"), place.namespace)
+        case _:
+            raise EntryError("it must say what it describes: either `pods: SELECTOR` or `object: KIND/NAME`")
+
+
+def _schedule(given: Fields, start_ns: int) -> Schedule:
+    if "start" in given:
+        start_ns = fields.instant_ns(given["start"], "start")
+    match [name for name in SCHEDULES if name in given]:
+        case ["value"]:
+            return Constant(fields.quantity(given["value"], "value"))
+        case ["steps"] | ["value", "steps"]:
+            before = fields.quantity(given["value"], "value") if "value" in given else None
+            items = fields.sequence(given["steps"], "steps")
+            return Steps([_step(item, f"steps[{n}]", start_ns) for n, item in enumerate(items)], before)
+        case ["ramp"]:
+            return _ramp(given["ramp"], start_ns)
+        case _:
+            raise EntryError(
+                "it must have one of `value`, `steps` and `ramp`; with `steps`, `value` is what was before"
+            )
+
+
+def _step(item: Any, path: str, start_ns: int) -> ValueStep:
+    given = fields.mapping(item, path, ("after", "at", "value"))
+    if ("after" in given) == ("at" in given):
+        raise EntryError(f"{path} must have either `after` or `at`")
+    value = fields.quantity(fields.required(given, "value", path), f"{path}.value")
+    if "at" in given:
+        return ValueStep(fields.instant_ns(given["at"], f"{path}.at"), value)
+    return ValueStep(start_ns + fields.span_ns(given["after"], f"{path}.after"), value)
+
+
+def _ramp(item: Any, start_ns: int) -> Ramp:
+    given = fields.mapping(item, "ramp", ("from", "to", "over", "after"))
+    span_ns = fields.span_ns(fields.required(given, "over", "ramp"), "ramp.over")
+    if not span_ns:
+        raise EntryError("ramp.over must be more than 0s")
+    return Ramp(
+        first=fields.quantity(fields.required(given, "from", "ramp"), "ramp.from"),
+        last=fields.quantity(fields.required(given, "to", "ramp"), "ramp.to"),
+        start_ns=start_ns + fields.span_ns(given.get("after", "0s"), "ramp.after"),
+        span_ns=span_ns,
+    )

@@ -1,0 +1,101 @@
+"""What a value is at each instant: always the same, in steps, or on a ramp. Pure.
+
+Made by `parsing`, asked by `lookup`. Stated quantities are given back exactly as they were written; what is computed
+(points of a ramp, shares) is exact arithmetic, rounded up to whole thousandths, which is what autoscalers read.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from podscaler.api.machinery.quantity import Quantity
+
+
+class Schedule(Protocol):
+    """A value over time."""
+
+    def value_at(self, now_ns: int) -> Quantity | None:
+        """The value at an instant (nanoseconds since the epoch), None where there is none yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same at all times."""
+
+    value: Quantity
+
+    def value_at(self, now_ns: int) -> Quantity | None:
+        """See Schedule."""
+        del now_ns
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStep:
+    """From `at_ns` (nanoseconds since the epoch) on, the value is `value`."""
+
+    at_ns: int
+    value: Quantity
+
+
+class Steps:
+    """One value after the other.
+
+    Args:
+        steps: in any order; of two at the same instant the later one in the list counts.
+        before: the value before the first of them, None where there is none.
+    """
+
+    def __init__(self, steps: Sequence[ValueStep], before: Quantity | None) -> None:
+        self._steps = sorted(steps, key=lambda step: step.at_ns)
+        self._before = before
+
+    def value_at(self, now_ns: int) -> Quantity | None:
+        """See Schedule."""
+        passed = bisect_right(self._steps, now_ns, key=lambda step: step.at_ns)
+        return self._steps[passed - 1].value if passed else self._before
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """From one value to another in a straight line.
+
+    Attributes:
+        first, last: the value until `start_ns`, and from its end on.
+        start_ns: nanoseconds since the epoch.
+        span_ns: how long it takes; more than 0.
+    """
+
+    first: Quantity
+    last: Quantity
+    start_ns: int
+    span_ns: int
+
+    def value_at(self, now_ns: int) -> Quantity | None:
+        """See Schedule."""
+        elapsed_ns = now_ns - self.start_ns
+        if elapsed_ns <= 0:
+            return self.first
+        if elapsed_ns >= self.span_ns:
+            return self.last
+        first = _exact(self.first)
+        value = first + (_exact(self.last) - first) * Fraction(elapsed_ns, self.span_ns)
+        return _rounded_up(value, like=self.first if self.first.sign() else self.last)
+
+
+def share(total: Quantity, among: int) -> Quantity:
+    """One of `among` (at least 1) equal shares of a total."""
+    return total if among == 1 else _rounded_up(_exact(total) / among, like=total)
+
+
+def _exact(quantity: Quantity) -> Fraction:
+    return Fraction(quantity.unscaled) * Fraction(10) ** quantity.scale
+
+
+def _rounded_up(value: Fraction, *, like: Quantity) -> Quantity:
+    """`value` in thousandths, printed in the format of `like`."""
+    milli = -(-value.numerator * 1000 // value.denominator)
+    return Quantity.from_milli(milli, like.format)

@@ -1,0 +1,120 @@
+"""The facts about pods that usage needs, kept up to date by a watch so that a sampling round decodes nothing.
+
+The sampler owns one `RunningPods` and asks it every round; metrics that ConfigMaps state ask it for the pods that they
+describe. Only running pods are kept.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.metrics.resource import simulated
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+_CONTROLLERS = {
+    "ReplicaSet": "replicasets.apps",
+    "StatefulSet": "statefulsets.apps",
+    "DaemonSet": "daemonsets.apps",
+    "ReplicationController": "replicationcontrollers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PodFact:
+    """One running pod.
+
+    Attributes:
+        metadata: name, namespace, labels and creationTimestamp, as PodMetrics repeat them.
+        uid: the pod's uid.
+        containers: names of the containers that run all the time (regular ones and sidecars).
+        simulated: the pod, trimmed to what simulated usage reads; None for a pod with processes.
+        controller: resource, name and uid of its controller; None without one.
+        ready: whether it would get load from a Service.
+    """
+
+    metadata: Mapping[str, Any]
+    uid: str
+    containers: tuple[str, ...]
+    simulated: Mapping[str, Any] | None
+    controller: tuple[str, str, str] | None
+    ready: bool
+
+
+def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
+    """What to remember of a core/v1 Pod, None unless it is running."""
+    if pod.get("status", {}).get("phase") != "Running":
+        return None
+    metadata, spec = pod["metadata"], pod["spec"]
+    sidecars = [c["name"] for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
+    conditions = pod["status"].get("conditions") or []
+    kept = ("name", "namespace", "labels", "creationTimestamp")
+    return PodFact(
+        metadata={key: metadata[key] for key in kept if key in metadata},
+        uid=metadata["uid"],
+        containers=(*sidecars, *(c["name"] for c in spec.get("containers") or [])),
+        simulated=_trimmed(pod) if simulated.is_simulated(pod) else None,
+        controller=_controller(metadata),
+        ready="deletionTimestamp" not in metadata and _is_ready(conditions),
+    )
+
+
+def _trimmed(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    names = [{"name": container["name"]} for container in pod["spec"].get("containers") or []]
+    return {"metadata": {"annotations": pod["metadata"].get("annotations", {})}, "spec": {"containers": names}}
+
+
+def _is_ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def _controller(metadata: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    for owner in metadata.get("ownerReferences") or []:
+        if owner.get("controller") and owner["kind"] in _CONTROLLERS:
+            return _CONTROLLERS[owner["kind"]], owner["name"], owner["uid"]
+    return None
+
+
+class RunningPods:
+    """The running pods by namespace and name.
+
+    Args:
+        registry: where pods are watched.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._facts: dict[str, dict[str, PodFact]] = {}
+
+    def running(self) -> Mapping[Key, PodFact]:
+        """All running pods as of now."""
+        return {(namespace, name): fact for namespace, pods in self._facts.items() for name, fact in pods.items()}
+
+    def running_in(self, namespace: str) -> Mapping[str, PodFact]:
+        """The running pods of a namespace by name, as of now."""
+        return dict(self._facts.get(namespace, {}))
+
+    async def follow(self) -> None:
+        """Keep the facts up to date until cancelled."""
+        while True:
+            self._facts.clear()
+            try:
+                async for change in self._registry.watch("pods"):
+                    self._apply(change)
+            except StatusError as error:
+                if error.code != 410:
+                    raise
+
+    def _apply(self, change: ObjectEvent) -> None:
+        metadata = change.object["metadata"]
+        pods = self._facts.setdefault(metadata["namespace"], {})
+        fact = None if change.type == "DELETED" else pod_fact(change.object)
+        if fact is not None:
+            pods[metadata["name"]] = fact
+            return
+        pods.pop(metadata["name"], None)
+        if not pods:
+            del self._facts[metadata["namespace"]]

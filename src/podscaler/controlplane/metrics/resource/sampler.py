@@ -1,0 +1,224 @@
+"""Samples what containers use, every `--metric-resolution`, and serves it as PodMetrics and NodeMetrics.
+
+Wired up by `podscaler up`. Process trees are read in a thread; everything else is arithmetic over facts that are in
+memory already. A pod appears once all its running containers have a reading, with the time at which the readings were
+taken and the distance between them: nothing is repeated, made up or smoothed.
+
+Source: metrics-server (PodMetrics leave out a pod as long as one of its containers has no sample).
+
+Differs: timestamps do not follow a wall clock that is set back.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from podscaler.api.machinery import duration
+from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
+from podscaler.controlplane.metrics.resource import simulated
+from podscaler.controlplane.metrics.resource.commands import CommandUsage
+from podscaler.controlplane.metrics.resource.pods import Key, PodFact, RunningPods
+from podscaler.controlplane.metrics.resource.processes import TreeReading, machine_usage, read_trees
+from podscaler.controlplane.metrics.resource.rates import Moment, Rate, Started, UsageRates
+from podscaler.controlplane.registry.registry import Object, Registry
+
+log = logging.getLogger(__name__)
+
+STEP_MAX_NS = 2 * NANOSECONDS
+"""A clock that is set back by less is followed."""
+
+
+class SampledContainer(Protocol):
+    """A container that has a process, as the node tells of it."""
+
+    @property
+    def pod_uid(self) -> str:
+        """The pod that it belongs to."""
+        ...
+
+    @property
+    def container(self) -> str:
+        """The container's name."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """The root of its process tree."""
+        ...
+
+    @property
+    def started_ns(self) -> int:
+        """When it started, nanoseconds since the epoch."""
+        ...
+
+    @property
+    def commands(self) -> frozenset[int]:
+        """The roots of what clients run in it besides."""
+        ...
+
+
+class MetricsTable:
+    """A VirtualObjects of the newest metrics, replaced as a whole after every round."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Key, Object] = {}
+
+    def replace(self, objects: Iterable[Object]) -> None:
+        """Serve these from now on."""
+        self._objects = {(o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
+
+    def list(self, namespace: str) -> Sequence[Object]:
+        """The objects of a namespace (`""`: all), by key."""
+        return [self._objects[key] for key in sorted(self._objects) if namespace in {"", key[0]}]
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """One object, None where there is none."""
+        return self._objects.get((namespace, name))
+
+
+class Sampler:
+    """The rounds of reading.
+
+    Args:
+        registry: where pods and their controllers are read.
+        processes: gives the containers that run as processes right now.
+        clock: time, and the wait between rounds.
+        node_name: gives the name under which the machine appears in NodeMetrics; empty as long as there is none.
+        resolution_s: seconds between rounds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        processes: Callable[[], Iterable[SampledContainer]],
+        *,
+        clock: Clock,
+        node_name: Callable[[], str],
+        resolution_s: float,
+    ) -> None:
+        self.pod_metrics = MetricsTable()
+        self.node_metrics = MetricsTable()
+        self._registry = registry
+        self._processes = processes
+        self._clock = clock
+        self._node_name = node_name
+        self._resolution_s = resolution_s
+        self._sampled: Moment | None = None
+        self._facts = RunningPods(registry)
+        self._commands = CommandUsage()
+        self._rates: UsageRates[tuple[str, str]] = UsageRates()
+        self._node_rates: UsageRates[str] = UsageRates()
+        self._node_since: Started | None = None
+        self._faults_told: set[tuple[str, str]] = set()
+
+    def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
+        """The running pods of a namespace by name, as of now."""
+        return self._facts.running_in(namespace)
+
+    async def run(self) -> None:
+        """Sample until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._facts.follow())
+            tasks.create_task(self._rounds())
+
+    async def _rounds(self) -> None:
+        while True:
+            await self.sample()
+            await self._clock.sleep(self._resolution_s)
+
+    async def sample(self) -> None:
+        """One round: read, compute, publish."""
+        processes = list(self._processes())
+        containers = {(p.pod_uid, p.container): Started(p.pid, p.started_ns) for p in processes}
+        commands = {p.pid: p.commands for p in processes}
+        roots = commands.keys() | frozenset().union(*commands.values())
+        found, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
+        readings = self._commands.added(found, commands)
+        moment = self._moment()
+        facts = self._facts.running()
+        rates = self._rates.observe(containers, readings, moment) | self._simulated_rates(facts, moment.stamp_ns)
+        await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
+        self.pod_metrics.replace(_pod_metrics(facts, rates))
+        self._publish_node(machine, moment)
+
+    def _moment(self) -> Moment:
+        """Now; the instant that metrics tell goes on where the wall clock is set back by more than STEP_MAX_NS.
+
+        Whoever compares it with when pods became ready would take them for unready until the clock has caught up.
+        """
+        now_ns, monotonic_s = self._clock.now_ns(), self._clock.monotonic_s()
+        stamp_ns = now_ns
+        if self._sampled is not None:
+            elapsed_ns = round((monotonic_s - self._sampled.monotonic_s) * NANOSECONDS)
+            going_on_ns = self._sampled.stamp_ns + elapsed_ns
+            stamp_ns = going_on_ns if going_on_ns - now_ns > STEP_MAX_NS else now_ns
+        self._sampled = Moment(now_ns, monotonic_s, stamp_ns)
+        return self._sampled
+
+    def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
+        pods = [fact for fact in facts.values() if fact.simulated is not None]
+        sharing = Counter(fact.controller or fact.uid for fact in pods if fact.ready)
+        one_of_each = {fact.controller: fact for fact in pods}
+        annotations = {controller: self._annotations_of(fact) for controller, fact in one_of_each.items()}
+        window_ns = round(self._resolution_s * NANOSECONDS)
+        rates = {}
+        for fact in pods:
+            assert fact.simulated is not None
+            usage = simulated.container_usage(
+                fact.simulated,
+                controller_annotations=annotations[fact.controller],
+                siblings=sharing[fact.controller or fact.uid] if fact.ready else 0,
+            )
+            self._tell_faults(fact, annotations[fact.controller])
+            for name, used in usage.items():
+                rates[fact.uid, name] = Rate(used.cpu_nanocores, used.memory_bytes, now_ns, window_ns)
+        return rates
+
+    def _annotations_of(self, fact: PodFact) -> Mapping[str, str]:
+        if fact.controller is None:
+            return {}
+        resource, name, _ = fact.controller
+        owner = self._registry.find(resource, fact.metadata["namespace"], name)
+        found: Mapping[str, str] = (owner or {"metadata": {}})["metadata"].get("annotations", {})
+        return found
+
+    def _tell_faults(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
+        assert fact.simulated is not None
+        annotations = {**controller_annotations, **fact.simulated["metadata"]["annotations"]}
+        for key in simulated.faulty_annotations(annotations):
+            told = (fact.uid, key)
+            if told not in self._faults_told:
+                self._faults_told.add(told)
+                log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
+
+    def _publish_node(self, machine: TreeReading, moment: Moment) -> None:
+        if self._node_since is None:
+            self._node_since = Started(0, moment.now_ns)
+            self._node_base_s = machine.cpu_s
+        reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
+        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, moment)
+        name = self._node_name()
+        if "node" in rates and name:
+            metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+            self.node_metrics.replace([_metrics_object(metadata, rates["node"], {"usage": _usage(rates["node"])})])
+
+
+def _pod_metrics(facts: Mapping[Key, PodFact], rates: Mapping[tuple[str, str], Rate]) -> Iterable[Object]:
+    for fact in facts.values():
+        found = {name: rates[fact.uid, name] for name in fact.containers if (fact.uid, name) in rates}
+        if not found or len(found) < len(fact.containers):
+            continue
+        shortest = min(found.values(), key=lambda rate: rate.window_ns)
+        containers = [{"name": name, "usage": _usage(rate)} for name, rate in found.items()]
+        yield _metrics_object(fact.metadata, shortest, {"containers": containers})
+
+
+def _metrics_object(metadata: Mapping[str, Any], rate: Rate, rest: Mapping[str, Any]) -> Object:
+    window = duration.text(rate.window_ns - rate.window_ns % 1_000_000)
+    return {"metadata": dict(metadata), "timestamp": rfc3339(rate.at_ns), "window": window, **rest}
+
+
+def _usage(rate: Rate) -> dict[str, str]:
+    return {"cpu": f"{rate.cpu_nanocores}n", "memory": f"{rate.memory_bytes // 1024}Ki"}

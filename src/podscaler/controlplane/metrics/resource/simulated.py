@@ -1,0 +1,94 @@
+"""What simulated pods use: amounts that annotations state, for tests and experiments without load.
+
+Read by the sampler for pods with `runtimeClassName: simulated`. Annotations (docs/pods.md), on the pod or, so that a
+load can change without a rollout, on its controller (annotations of a Deployment reach its ReplicaSets):
+
+    podscaler.dev/simulated-cpu: 250m                 every pod uses 250m
+    podscaler.dev/simulated-total-cpu: 700m           the running pods of one controller share 700m equally
+    podscaler.dev/simulated-memory, podscaler.dev/simulated-total-memory
+    podscaler.dev/simulated-cpu.sidecar: 10m          the same for the container `sidecar`
+
+Without a container's name the amount is the first container's. A pod's own annotation wins over its controller's, an
+amount over a share; what nothing states is zero. Only ready pods share a total, as only they would get load. A text
+that is no quantity counts as zero; the sampler reports it once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.machinery.quantity import Quantity
+
+PREFIX = "podscaler.dev/simulated-"
+RUNTIME_CLASS = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedUsage:
+    """One container's usage: CPU in nanocores (10^9 = one core), memory in bytes."""
+
+    cpu_nanocores: int
+    memory_bytes: int
+
+
+def is_simulated(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod runs without a process."""
+    return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)
+
+
+def container_usage(
+    pod: Mapping[str, Any], *, controller_annotations: Mapping[str, str], siblings: int
+) -> dict[str, SimulatedUsage]:
+    """Usage by container name.
+
+    Args:
+        pod: a core/v1 Pod.
+        controller_annotations: those of the pod's controller, empty without one.
+        siblings: how many pods share a total, this one included; 0 where this one gets no share.
+    """
+    annotations = {**controller_annotations, **pod["metadata"].get("annotations", {})}
+    names = [container["name"] for container in pod["spec"].get("containers") or []]
+    return {
+        name: SimulatedUsage(
+            _amount(annotations, "cpu", name, first=index == 0, siblings=siblings, unit=1_000_000_000),
+            _amount(annotations, "memory", name, first=index == 0, siblings=siblings, unit=1),
+        )
+        for index, name in enumerate(names)
+    }
+
+
+def faulty_annotations(annotations: Mapping[str, str]) -> list[str]:
+    """The names of the annotations of this module whose value is no quantity."""
+    return [key for key, text in annotations.items() if _states_usage(key) and _quantity(text) is None]
+
+
+def _states_usage(key: str) -> bool:
+    resource = key.removeprefix(PREFIX).removeprefix("total-").partition(".")[0]
+    return key.startswith(PREFIX) and resource in {"cpu", "memory"}
+
+
+def _amount(
+    annotations: Mapping[str, str], resource: str, container: str, *, first: bool, siblings: int, unit: int
+) -> int:
+    suffixes = [f".{container}", ""] if first else [f".{container}"]
+    for suffix in suffixes:
+        fixed = _quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
+        if fixed is not None:
+            return _scaled(fixed, unit)
+        total = _quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
+        if total is not None:
+            return _scaled(total, unit) // siblings if siblings else 0
+    return 0
+
+
+def _quantity(text: str | None) -> Quantity | None:
+    if text is None:
+        return None
+    try:
+        return Quantity.parse(text)
+    except ValueError:
+        return None
+
+
+def _scaled(quantity: Quantity, unit: int) -> int:
+    return max(round(quantity.milli_value() * unit / 1000), 0)

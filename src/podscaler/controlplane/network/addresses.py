@@ -1,0 +1,263 @@
+"""Loopback addresses for pods and services, from a block that no other `up` of this machine uses.
+
+Called by the node agent (pods) and by the Service controller (clusterIPs). A block is 127.N.0.0/16: 127.N.0.1 is the
+node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are services.
+
+Invariants:
+
+1. A block is claimed by a name that the kernel frees when the process dies (an abstract Unix socket; elsewhere a locked
+   file), so nothing has to be cleaned up after kill -9.
+2. An address is given out again as late as possible: a stale client of a dead pod should meet nobody, not a stranger.
+3. Where the machine has only 127.0.0.1 (macOS without aliases), every pod and service gets that one address and
+   `is_shared` says so; pods then need ports of their own.
+4. Whoever remembers a block begins to look at a place of its own, not at the first free one: the block of an `up` that
+   is being started again would else be the next that another takes.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Final
+
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.credentials import secret_files
+
+BLOCK_NUMBERS: Final = range(2, 255)
+"""The second octets that may be claimed; 127.0 and 127.1 hold what machines already use (127.0.0.53, 127.0.1.1)."""
+
+CLAIMS = "podscaler.dev/block"
+"""What a claim is called on this machine; tests have names of their own, as other `up`s may run meanwhile."""
+
+POD_OFFSETS: Final = range(0x0100, 0xE000)
+SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
+NODE_OFFSET: Final = 1
+SHARED_ADDRESS: Final = "127.0.0.1"
+
+Claim = socket.socket | IO[str]
+
+
+class AddressesExhausted(UsageError):
+    """Every address of the kind asked for is in use."""
+
+
+class _Pool:
+    """Offsets of one range, given out round robin."""
+
+    def __init__(self, offsets: range) -> None:
+        self._offsets = offsets
+        self._next = 0
+        self._used: set[int] = set()
+
+    def take(self, preferred: int | None) -> int:
+        if preferred is not None and self.take_exactly(preferred):
+            return preferred
+        for _ in range(len(self._offsets)):
+            offset = self._offsets[self._next]
+            self._next = (self._next + 1) % len(self._offsets)
+            if self.take_exactly(offset):
+                return offset
+        raise AddressesExhausted(f"all {len(self._offsets)} addresses of this kind are in use")
+
+    def take_exactly(self, offset: int) -> bool:
+        if offset not in self._offsets or offset in self._used or offset & 0xFF in (0x00, 0xFF):
+            return False
+        self._used.add(offset)
+        return True
+
+    def give_back(self, offset: int) -> None:
+        self._used.discard(offset)
+
+
+class AddressBlock:
+    """The addresses of one `up`.
+
+    Args:
+        number: N of 127.N.0.0/16.
+        claim: what keeps the block ours until `close` (None in tests and where addresses are shared).
+        is_shared: True where 127.0.0.1 is the only address there is.
+    """
+
+    def __init__(self, number: int, *, claim: Claim | None = None, is_shared: bool = False) -> None:
+        self.number = number
+        self.is_shared = is_shared
+        self._claim = claim
+        self._pods = _Pool(POD_OFFSETS)
+        self._services = _Pool(SERVICE_OFFSETS)
+        self._pod_addresses: dict[str, str] = {}
+
+    @property
+    def cidr(self) -> str:
+        """The block as text, for people and for Node.spec.podCIDR."""
+        return f"{SHARED_ADDRESS}/32" if self.is_shared else f"127.{self.number}.0.0/16"
+
+    @property
+    def node_address(self) -> str:
+        """The address of the node itself (status.hostIP)."""
+        return SHARED_ADDRESS if self.is_shared else self._address(NODE_OFFSET)
+
+    def contains(self, address: str) -> bool:
+        """Whether `address` is of this block."""
+        return address == SHARED_ADDRESS if self.is_shared else self._offset(address) is not None
+
+    def allocate_pod(self, uid: str, *, preferred: str | None = None) -> str:
+        """The address of the pod `uid`: always the same one until `release_pod`.
+
+        `preferred` (what the pod had in an earlier run) is kept where it is free; of an address of another block its
+        place within the block is kept. Raises AddressesExhausted.
+        """
+        if self.is_shared:
+            return SHARED_ADDRESS
+        if uid not in self._pod_addresses:
+            offset = self._pods.take(_place(preferred) if preferred else None)
+            self._pod_addresses[uid] = self._address(offset)
+        return self._pod_addresses[uid]
+
+    def find_pod(self, uid: str) -> str | None:
+        """The address that the pod `uid` has now, None where it has none."""
+        return self._pod_addresses.get(uid, SHARED_ADDRESS if self.is_shared else None)
+
+    def release_pod(self, uid: str) -> None:
+        """The pod `uid` is gone; without an address nothing happens."""
+        address = self._pod_addresses.pop(uid, None)
+        if address is not None:
+            self.release(address)
+
+    def allocate_service(self, *, preferred: str | None = None) -> str:
+        """A free address for a Service; `preferred` as for pods. Raises AddressesExhausted."""
+        if self.is_shared:
+            return SHARED_ADDRESS
+        return self._address(self._services.take(_place(preferred) if preferred else None))
+
+    def reserve_service(self, address: str) -> bool:
+        """Take exactly this address for a Service (a user's `spec.clusterIP`); False where that is not possible."""
+        if self.is_shared:
+            return address == SHARED_ADDRESS
+        offset = self._offset(address)
+        return offset is not None and self._services.take_exactly(offset)
+
+    def release(self, address: str) -> None:
+        """`address` is free again; one that is not ours is ignored."""
+        offset = self._offset(address)
+        if offset is not None:
+            self._pods.give_back(offset)
+            self._services.give_back(offset)
+
+    def close(self) -> None:
+        """Let another `up` claim the block."""
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
+
+    def _address(self, offset: int) -> str:
+        return f"127.{self.number}.{offset >> 8}.{offset & 0xFF}"
+
+    def _offset(self, address: str) -> int | None:
+        return _place(address) if address.startswith(f"127.{self.number}.") else None
+
+
+def claim_block(*, remember: Path | None = None) -> AddressBlock:
+    """A block that nobody else on this machine holds.
+
+    Args:
+        remember: a file with the number of the last block; that one is tried first and the outcome is written there.
+            Without a number in it, the search begins where the file's path says.
+
+    Raises UsageError when all blocks are taken or the file cannot be written.
+    """
+    if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
+        return AddressBlock(0, is_shared=True)
+    last = _remembered(remember)
+    for number in _candidates(last, first=_first(remember)):
+        claim = _claim(number)
+        if claim is not None:
+            block = AddressBlock(number, claim=claim)
+            if remember is not None and number != last:
+                _remember(remember, block)
+            return block
+    raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
+
+
+def _place(address: str) -> int | None:
+    """The last two octets as a number, None where the text is no loopback address."""
+    try:
+        octets = socket.inet_aton(address)
+    except OSError:
+        return None
+    return int.from_bytes(octets[2:], "big") if octets[0] == 127 else None
+
+
+def _candidates(last: int | None, *, first: int) -> Iterable[int]:
+    """All numbers: the last one, then from the place `first` on, then those before it."""
+    if last is not None:
+        yield last
+    ordered = [*BLOCK_NUMBERS[first:], *BLOCK_NUMBERS[:first]]
+    yield from (number for number in ordered if number != last)
+
+
+def _first(remember: Path | None) -> int:
+    """Where in BLOCK_NUMBERS to begin: rarely the same place for two files."""
+    return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS) if remember is not None else 0
+
+
+def _remember(path: Path, block: AddressBlock) -> None:
+    try:
+        secret_files.write(path, f"{block.number}\n".encode())
+    except UsageError:
+        block.close()
+        raise
+
+
+def _remembered(path: Path | None) -> int | None:
+    if path is None:
+        return None
+    try:
+        number = int(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return number if number in BLOCK_NUMBERS else None
+
+
+def _can_bind(address: str) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+def _claim(number: int) -> Claim | None:
+    return _claim_socket(number) if sys.platform == "linux" else _claim_file(number)
+
+
+def _claim_socket(number: int) -> Claim | None:
+    """Abstract names belong to the network namespace, as the addresses do."""
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0{CLAIMS}/{number}")
+    except OSError as error:
+        claim.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return claim
+
+
+def _claim_file(number: int) -> Claim | None:
+    path = Path(tempfile.gettempdir(), f"{CLAIMS.replace('/', '-')}-{number}.lock")
+    with contextlib.suppress(PermissionError):
+        claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")
+        try:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            claim.close()
+            return None
+        return claim
+    return None

@@ -1,0 +1,180 @@
+"""What a delete does to an object: mark it, remove it, or both, by its finalizers and its kind's grace period.
+
+`Objects` calls it inside a transaction. Pure: objects in, a plan out.
+
+1. Preconditions that do not hold refuse the delete.
+2. A propagation policy puts the finalizer `orphan` or `foregroundDeletion` on the object (or takes them off); the
+   garbage collector acts on them.
+3. A kind with a grace period (Pod) is marked with the time at which it has to be gone. A later delete can only shorten
+   that. Without a grace period left, or in a kind that has none, the object goes at once,
+4. unless something holds it: then it stays, marked, until the last finalizer is removed.
+
+Source: the API conventions on deletion, finalizers and propagation; the captures `delete-*`.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from podscaler.api.machinery import field, numbers
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object, Resource
+from podscaler.base.clock import NANOSECONDS, rfc3339
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.options import DeleteOptions
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """What to do: store `marked` first (None: nothing to store), then remove the object if it is `gone`."""
+
+    marked: Object | None
+    gone: bool
+
+
+def check_options(options: DeleteOptions) -> None:
+    """Raise StatusError 422 for a policy that there is not, or two that contradict each other."""
+    errors = []
+    policy = options.propagation
+    if policy and policy not in _POLICIES:
+        errors.append(field.not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    if policy and options.orphan_dependents is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(field.invalid("propagationPolicy", policy, text))
+    if errors:
+        raise api_errors.invalid_options("DeleteOptions", errors)
+
+
+def check_preconditions(resource: Resource, stored: Entry, options: DeleteOptions) -> None:
+    """Raise StatusError 409 if `stored` is not the object that the client means."""
+    uid, version = options.preconditions.uid, options.preconditions.resource_version
+    if uid and uid != stored.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({stored.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise api_errors.delete_conflict(resource, stored.name, why)
+    if version and version != str(stored.revision):
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({stored.revision}). The object might have been modified"
+        )
+        raise api_errors.delete_conflict(resource, stored.name, why)
+
+
+def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> DeletionPlan:
+    """What a delete with these options does to `stored`, which it may change."""
+    metadata = stored["metadata"]
+    if resource.strategy.grace_period_s is not None and _is_pending(metadata, options):
+        return DeletionPlan(marked=None, gone=False)
+    finalizers = _finalizers(resource, metadata.get("finalizers") or [], options)
+    metadata["finalizers"] = finalizers
+    if not finalizers:
+        del metadata["finalizers"]
+    is_graceful = _mark_gracefully(resource, stored, options, now_ns)
+    is_held = bool(finalizers) or resource.strategy.is_held(stored)
+    if not is_graceful and is_held:
+        _mark(metadata, now_ns)
+    if "deletionTimestamp" in metadata:
+        resource.strategy.prepare_delete(stored)
+    if is_held:
+        return DeletionPlan(marked=stored, gone=False)
+    if is_graceful:
+        return DeletionPlan(marked=stored, gone=metadata["deletionGracePeriodSeconds"] == 0)
+    return DeletionPlan(marked=None, gone=True)
+
+
+def is_due(resource: Resource, new: Object, old: Object) -> bool:
+    """Whether an update from `old` to `new` took away the last thing that kept a deleted object."""
+    stored = old["metadata"]
+    if not stored.get("deletionTimestamp") or stored.get("deletionGracePeriodSeconds", 0) != 0:
+        return False
+    return not new["metadata"].get("finalizers") and not resource.strategy.is_held(new)
+
+
+def _is_pending(metadata: Object, options: DeleteOptions) -> bool:
+    """Whether a graceful deletion goes on that this delete does not shorten."""
+    remaining_s = metadata.get("deletionGracePeriodSeconds", 0)
+    if "deletionTimestamp" not in metadata or remaining_s == 0:
+        return False
+    wanted_s = _wanted_s(options)
+    return wanted_s is None or wanted_s >= remaining_s
+
+
+def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, now_ns: int) -> bool:
+    """Set time and grace period of a kind that has one; False where the kind, or this object, has none to set."""
+    strategy, metadata = resource.strategy, obj["metadata"]
+    if strategy.grace_period_s is None:
+        return False
+    wanted_s = _wanted_s(options)
+    if "deletionTimestamp" in metadata:
+        if metadata.get("deletionGracePeriodSeconds", 0) == 0 or wanted_s is None:
+            return False
+        _shorten(metadata, wanted_s)
+        return True
+    own_s = max(strategy.grace_period_s(obj), 0)
+    period_s = own_s if wanted_s is None or own_s == 0 else wanted_s
+    metadata["deletionTimestamp"] = rfc3339(now_ns + _duration_ns(period_s))
+    metadata["deletionGracePeriodSeconds"] = period_s
+    _raise_generation(metadata)
+    return True
+
+
+def _mark(metadata: Object, now_ns: int) -> None:
+    """Mark an object that only its finalizers keep."""
+    if "deletionGracePeriodSeconds" not in metadata:
+        _raise_generation(metadata)
+    now = rfc3339(now_ns)
+    metadata["deletionTimestamp"] = min(metadata.get("deletionTimestamp", now), now)
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _shorten(metadata: Object, period_s: int) -> None:
+    """Move the deadline to what it would be had the period been `period_s` from the start."""
+    deadline = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    began_ns = int(deadline.timestamp()) * NANOSECONDS - _duration_ns(metadata["deletionGracePeriodSeconds"])
+    metadata["deletionTimestamp"] = rfc3339(began_ns + _duration_ns(period_s))
+    metadata["deletionGracePeriodSeconds"] = period_s
+
+
+def _duration_ns(period_s: int) -> int:
+    """As Go has it: what is longer than 292 years wraps, so that the deadline of a foolish period is a date at all."""
+    return numbers.wrap64(period_s * NANOSECONDS)
+
+
+def _raise_generation(metadata: Object) -> None:
+    if metadata.get("generation", 0) > 0:
+        metadata["generation"] += 1
+
+
+def _wanted_s(options: DeleteOptions) -> int | None:
+    """The grace period that the client names; a negative one counts as one second."""
+    if options.grace_period_s is None:
+        return None
+    return options.grace_period_s if options.grace_period_s >= 0 else 1
+
+
+def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
+    """`finalizers` with those of the garbage collector as the policy wants them."""
+    wanted = _wanted_finalizer(resource, finalizers, options)
+    if wanted in finalizers:
+        return finalizers
+    others = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
+    return [*others, wanted] if wanted else others
+
+
+def _wanted_finalizer(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
+    """What the client says, else what an earlier delete said, else the kind's default; empty for background."""
+    if resource.strategy.has_no_dependents:
+        return ""
+    if options.orphan_dependents is not None:
+        return ORPHAN if options.orphan_dependents else ""
+    if options.propagation:
+        return {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}[options.propagation]
+    for name in (ORPHAN, FOREGROUND):
+        if name in finalizers:
+            return name
+    return ORPHAN if resource.strategy.orphans_by_default else ""

@@ -1,0 +1,149 @@
+"""Evicting a pod: a delete that a PodDisruptionBudget can refuse.
+
+`handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `apps.disruption` keeps the budgets' statuses. What
+a budget allows is taken from its status before the pod is deleted, so that two evictions never use the same allowance.
+
+Source: documentation "API-initiated Eviction"; upstream's refusals.
+"""
+
+from dataclasses import replace
+
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import SelectorError
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import rfc3339
+from podscaler.base.errors import Cause, StatusError
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.options import DeleteOptions, UpdateOptions
+
+PODS = "pods"
+BUDGETS = "poddisruptionbudgets.policy"
+MOST_DISRUPTED_PODS = 2000
+_WAIT_S = 10
+_VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> None:
+    """Delete the pod, as soon as its budget, if it has one, has allowed it.
+
+    Raises:
+        StatusError: 403, 404, 409; 429 where the budget does not allow it now, 500 where there are several.
+    """
+    pod = objects.get(PODS, namespace, name).decode()
+    budgets = [] if _is_free(pod) else _budgets_of(objects, pod)
+    if len(budgets) > 1:
+        raise api_errors.unnamed_failure(_SEVERAL)
+    for budget in budgets:
+        if not _may_go_unhealthy(pod, budget):
+            await _take(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
+    if not options.dry_run:
+        options = await _mark(objects, namespace, name, options=options, now_ns=now_ns)
+    await objects.delete(PODS, namespace, name, options=options)
+
+
+async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> DeleteOptions:
+    """Note in the pod's status why it goes; returns the options for the delete that follows.
+
+    A pod that does not meet the preconditions stays as it is: the delete refuses it. A resourceVersion that it does
+    meet is that of before the mark, so the delete looks for that of the marked pod.
+    """
+    wanted = options.preconditions
+    is_met = False
+
+    def change(pod: Object) -> Object:
+        nonlocal is_met
+        metadata = pod["metadata"]
+        is_met = wanted.uid in ("", metadata["uid"]) and wanted.resource_version in ("", metadata["resourceVersion"])
+        if is_met:
+            _tell_evicted(pod.setdefault("status", {}).setdefault("conditions", []), rfc3339(now_ns))
+        return pod
+
+    update = UpdateOptions("status", author=None)
+    marked = await objects.update(PODS, namespace, name, change, options=update)
+    if not (is_met and wanted.resource_version):
+        return options
+    return replace(options, preconditions=replace(wanted, resource_version=str(marked.revision)))
+
+
+def _tell_evicted(conditions: list[Object], now: str) -> None:
+    told = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    former = next((each for each in conditions if each.get("type") == "DisruptionTarget"), None)
+    if former is None:
+        plain = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        conditions.append(plain | told)
+        return
+    if former.get("status") != "True":
+        former["lastTransitionTime"] = now
+    former.update(status="True", **told)
+
+
+def _is_free(pod: Object) -> bool:
+    """Whether nothing that a budget protects is lost with it."""
+    phase = (pod.get("status") or {}).get("phase", "")
+    return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
+
+
+def _budgets_of(objects: Objects, pod: Object) -> list[Object]:
+    labels = pod["metadata"].get("labels") or {}
+    entries = objects.list(BUDGETS, pod["metadata"]["namespace"]).entries
+    return [budget for budget in (entry.decode() for entry in entries) if _selects(budget, labels)]
+
+
+def _selects(budget: Object, labels: Object) -> bool:
+    try:
+        return selectors.from_label_selector((budget.get("spec") or {}).get("selector")).matches(labels)
+    except SelectorError:
+        return False
+
+
+def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
+    """Whether a pod that is not ready may go without using the allowance: by policy, or as enough are healthy."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
+        return False
+    status = budget.get("status") or {}
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
+
+
+async def _take(objects: Objects, budget_name: str, pod: Object, *, now_ns: int, is_dry_run: bool) -> None:
+    """Note the eviction in the newest status of the budget. Raises StatusError 403, 404, 429."""
+    record = objects.resource(BUDGETS)
+
+    def change(budget: Object) -> Object:
+        status = budget.setdefault("status", {})
+        _check(budget, status)
+        disrupted = status.setdefault("disruptedPods", {})
+        if len(disrupted) > MOST_DISRUPTED_PODS:
+            raise api_errors.forbidden(
+                record, budget_name, "DisruptedPods map too big - too many evictions not confirmed"
+            )
+        disrupted[pod["metadata"]["name"]] = rfc3339(now_ns)
+        status["disruptionsAllowed"] -= 1
+        return budget
+
+    update = UpdateOptions("status", dry_run=is_dry_run)
+    await objects.update(BUDGETS, pod["metadata"]["namespace"], budget_name, change, options=update)
+
+
+def _check(budget: Object, status: Object) -> None:
+    name = budget["metadata"]["name"]
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", wait_s=_WAIT_S)
+    if status.get("disruptionsAllowed", 0) <= 0:
+        needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        raise _too_many(f"The disruption budget {name} needs {needs} healthy pods and has {has} currently")
+
+
+def _too_many(why: str, *, wait_s: int = 0) -> StatusError:
+    return StatusError(
+        _VIOLATION,
+        code=429,
+        reason="TooManyRequests",
+        details={"retryAfterSeconds": wait_s} if wait_s else {},
+        causes=[Cause(reason="DisruptionBudget", message=why)],
+        headers={"Retry-After": str(wait_s)} if wait_s else {},
+    )

@@ -1,0 +1,255 @@
+"""Managers of fields, for the kinds that are served: between records, stored objects and `api.managed_fields`.
+
+Called by `writing` inside a transaction, by `objects` for Scales, and by the server for apply patches.
+
+Differs: what a subresource or the server keeps (a status on a write of the object) was carried over before objects are
+compared; upstream compares what the client sent and leaves those fields out. It comes to the same.
+
+Source: the API server's use of field managers in its handlers, and its strategies' reset fields.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from podscaler.api.machinery import field
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.managed_fields import field_sets, kinds, message_types, naming, structural_types
+from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.kinds import ManagedKind
+from podscaler.api.managed_fields.managers import Entries, timeless
+from podscaler.api.managed_fields.scale_fields import ScaleFields
+from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.updating import ConversionError, Versions
+from podscaler.api.resource.resources import Object, Resource, Version
+from podscaler.api.schema import canonical, restoring, schema
+from podscaler.api.text.json_text import DecodeError
+from podscaler.base.clock import rfc3339
+from podscaler.controlplane.registry import preparing
+from podscaler.controlplane.storage.options import Author
+
+_STATUS = field_sets.of(("f:status",))
+_SPEC = field_sets.of(("f:spec",))
+_ALL_BUT_STATUS = field_sets.of(("f:spec",), ("f:metadata",))
+_NOT_BY_STATUS = {
+    "deployments.apps": field_sets.of(("f:spec",), ("f:metadata", "f:labels")),
+    "pods": field_sets.of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
+}
+_Find = Callable[[str], Version | None]
+_ANY_OBJECT = structural_types.of_kind({})
+SUBRESOURCE_MAX_BYTES = 256
+_REPLICAS = ("f:spec", "f:replicas")
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update that is about to be stored.
+
+    Attributes:
+        old, new: the object before and after, as stored (storage version), without entries.
+        seen: `new` as the managers of its fields see it (`Strategy.seen_by_managers`).
+        live: the entries before.
+        sent: the entries that came with the change, None without.
+        now_ns: the wall clock.
+        subresource: through which it comes, empty for the object itself.
+    """
+
+    old: Object
+    new: Object
+    seen: Object
+    live: Sequence[Any]
+    sent: Sequence[Any] | None
+    now_ns: int
+    subresource: str = ""
+
+
+class FieldManagers:
+    """Tracks who manages the fields of the served kinds.
+
+    Args:
+        resources: the served kinds by `Resource.key`; may grow.
+    """
+
+    def __init__(self, resources: Mapping[str, Resource]) -> None:
+        self._resources = resources
+
+    def kind(self, resource: Resource, subresource: str = "") -> ManagedKind:
+        """A kind as written through a subresource (`status`), or itself."""
+        find = partial(self._find, resource)
+        versions = Versions(partial(_type, find), partial(_converted, find), _ignored(resource, subresource))
+        return ManagedKind(versions, partial(_empty, find), subresource)
+
+    def created(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
+        """The entries of a new object (decoded and defaulted, storage version), which may have a client's own."""
+        kind = self.kind(resource)
+        stored = self.storage_version(resource)
+        version = author.api_version or stored
+        sent = obj["metadata"].get("managedFields")
+        new = _form(self._find(resource, stored), obj)
+        if version != stored:
+            new = kind.versions.convert(new, stored, version)
+        return kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
+
+    def settled(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
+        """The entries after an update, and whether it changes anything; the times of entries alone are no change.
+
+        Args:
+            resource: the kind.
+            update: the update.
+            author: who writes; None where the entries that came with the change are the ones that are wanted.
+        """
+        is_same = preparing.is_same(update.new, update.old)
+        if author is None:
+            entries = update.live if update.sent is None else update.sent
+        else:
+            before = kinds.base(update.live, None if update.subresource else update.sent) or []
+            settled = not before or (is_same and update.seen is update.new and before is update.live)
+            entries = before if settled else self._updated(resource, update, before, author)
+        return entries, not (is_same and _say_the_same(entries, update.live))
+
+    def _updated(self, resource: Resource, update: Update, before: Sequence[Any], author: Author) -> Entries:
+        kind = self.kind(resource, update.subresource)
+        stored = self.storage_version(resource)
+        version = author.api_version or stored
+        old, new = update.old, update.seen
+        if version != stored:
+            old, new = (kind.versions.convert(each, stored, version) for each in (old, new))
+        return kinds.updated(kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns)))
+
+    def live(self, resource: Resource, obj: Object, version: str) -> Object:
+        """A stored object as `version` has it, without entries. Raises KeyError for one that is not served."""
+        target = self._find(resource, version)
+        if target is None:
+            raise KeyError(version)
+        copy = _copied(obj)
+        take_entries(copy)
+        return _form(target, target.from_storage(copy))
+
+    def storage_version(self, resource: Resource) -> str:
+        """The apiVersion in which objects of a kind are stored."""
+        kept = self._resources.get(resource.storage_key, resource)
+        return api_version(kept, kept.storage_version)
+
+    def scale_fields(self, resource: Resource) -> ScaleFields:
+        """How the replicas of a kind are owned; its record is that of the version through which a request came."""
+        versions = frozenset(
+            api_version(face, each.version) for face in self._faces(resource) for each in face.versions
+        )
+        return ScaleFields(versions, _replicas(resource), api_version(resource, resource.versions[0].version))
+
+    def _find(self, resource: Resource, version: str) -> Version | None:
+        """The version of a kind, also if another face of it has it."""
+        own = _version_in(resource, version)
+        if own is not None:
+            return own
+        found = (_version_in(face, version) for face in self._faces(resource))
+        return next((each for each in found if each is not None), None)
+
+    def _faces(self, resource: Resource) -> list[Resource]:
+        """All records whose objects are stored together, the given one among them."""
+        return [each for each in self._resources.values() if each.storage_key == resource.storage_key]
+
+
+def take_entries(obj: Object) -> Entries | None:
+    """Take metadata.managedFields out of an object (changed in place), None where it has none."""
+    metadata = obj.get("metadata") or {}
+    found: Entries | None = metadata.pop("managedFields", None)
+    return found
+
+
+def set_entries(obj: Object, entries: Sequence[Any] | None) -> None:
+    """Give an object its metadata.managedFields, in place; none at all where there are no entries."""
+    if entries:
+        obj["metadata"]["managedFields"] = entries
+    else:
+        obj["metadata"].pop("managedFields", None)
+
+
+def faults(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldError]:
+    """What is wrong with the names in entries that a client wrote and that can be understood."""
+    return [fault for index, entry in enumerate(entries or ()) for fault in _entry_faults(index, entry)]
+
+
+def _entry_faults(index: int, entry: Mapping[str, Any]) -> list[FieldError]:
+    place = f"metadata.managedFields[{index}]"
+    found = naming.faults(f"{place}.manager", entry.get("manager", ""))
+    if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
+        found.append(field.too_long(f"{place}.subresource", SUBRESOURCE_MAX_BYTES))
+    return found
+
+
+def _say_the_same(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether entries say the same, their times aside."""
+    return entries == others or timeless(entries) == timeless(others)
+
+
+def _version_in(resource: Resource, version: str) -> Version | None:
+    return next((each for each in resource.versions if api_version(resource, each.version) == version), None)
+
+
+def api_version(resource: Resource, version: str) -> str:
+    """How objects name a version of a kind: `apps/v1`, `v1`."""
+    return f"{resource.group}/{version}" if resource.group else version
+
+
+def _ignored(resource: Resource, subresource: str) -> Set:
+    if not resource.has_status:
+        return {}
+    if subresource == "status":
+        return _ALL_BUT_STATUS if resource.is_custom else _NOT_BY_STATUS.get(resource.key, _SPEC)
+    return {} if subresource else _STATUS
+
+
+def _replicas(resource: Resource) -> tuple[str, ...]:
+    """Where the replicas of a kind stand, as the steps of a path."""
+    path = resource.scale.custom_path if resource.scale is not None else ""
+    return tuple(f"f:{name}" for name in path.split(".") if name) or _REPLICAS
+
+
+def _type(find: _Find, version: str) -> FieldType | None:
+    found = find(version)
+    if found is None:
+        return None
+    if found.fields_type is not None:
+        return found.fields_type
+    return message_types.of_message(found.message) if schema.find_message(found.message) else _ANY_OBJECT
+
+
+def _empty(find: _Find, version: str) -> Object:
+    """The object of a version that has nothing yet."""
+    found = find(version)
+    return _form(found, {})
+
+
+def _form(version: Version | None, obj: Object) -> Object:
+    """A decoded object in the form in which it is stored."""
+    known = version is not None and schema.find_message(version.message)
+    return canonical.canonical(obj, version.message) if version is not None and known else obj
+
+
+def _copied(obj: Object) -> Object:
+    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copy
+
+
+def _converted(find: _Find, obj: Object, version: str, wanted: str) -> Object:
+    """An object in another version.
+
+    Raises:
+        KeyError: for a version that is not served.
+        ConversionError: for an object, not yet decoded, that cannot be.
+    """
+    source, target = find(version), find(wanted)
+    if source is None or target is None:
+        raise KeyError(wanted)
+    copy = _copied(obj)
+    if schema.find_message(source.message):
+        try:
+            copy = restoring.decoded(copy, source.message).obj
+        except DecodeError as error:
+            named = f"{version}, Kind={obj.get('kind', '')}"
+            raise ConversionError(f"unable to convert unstructured object to {named}: {error}") from None
+    return _form(target, target.from_storage(source.to_storage(copy)))

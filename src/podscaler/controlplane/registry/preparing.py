@@ -1,0 +1,156 @@
+"""What becomes of metadata when an object is created or updated, before it is validated and stored.
+
+`Objects` calls it inside a transaction. Functions change the new object in place; the kind's own rules come from its
+`Strategy`. metadata.managedFields are not its business (`field_managers`).
+
+Source: docs/spec/api.md 2.7 (metadata) and 3 (Create, update, status update); the API conventions on metadata;
+tests/conformance/golden/update-hpa.jsonl.
+"""
+
+from podscaler.api.machinery import numbers
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import api_errors, semantics
+from podscaler.api.resource import metadata as metadata_rules
+from podscaler.api.resource.resources import Object, Resource
+from podscaler.api.schema import canonical, schema
+from podscaler.base.clock import rfc3339
+from podscaler.controlplane.storage.entries import Entry
+
+_OMITTED_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
+_KEPT_UNLESS_GIVEN = ("name", "namespace", "uid")
+
+
+def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
+    """Fill in what the server sets on a new object, whose name is there already."""
+    metadata = obj["metadata"]
+    for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        metadata.pop(name, None)
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = rfc3339(now_ns)
+    resource.strategy.prepare_create(obj)
+    metadata = obj["metadata"]
+    metadata["creationTimestamp"] = rfc3339(now_ns)
+    if resource.strategy.has_generation:
+        metadata["generation"] = 1
+    _tidy(metadata)
+
+
+def new_faults(resource: Resource, obj: Object) -> list[FieldError]:
+    """All faults of a new object that are told, in upstream's order."""
+    found = resource.strategy.validate(obj, None)
+    if found and resource.strategy.is_checked_before_metadata:
+        return found
+    return metadata_rules.validate_metadata(resource, obj, None) + found
+
+
+def complete_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Make `new` what would be stored in place of `old`: the server's metadata kept, the kind's rules applied."""
+    metadata = new.setdefault("metadata", {})
+    metadata.pop("managedFields", None)
+    metadata.pop("selfLink", None)
+    _prepare_update(resource, new, old, subresource)
+    metadata = new["metadata"]
+    stored = old["metadata"]
+    for name in _KEPT_UNLESS_GIVEN:
+        if not metadata.get(name) and name in stored:
+            metadata[name] = stored[name]
+    _carry("creationTimestamp", metadata, stored)
+    if "deletionTimestamp" in stored:  # one that only the client has is a fault, and not overlooked
+        metadata["deletionTimestamp"] = stored["deletionTimestamp"]
+    if "deletionGracePeriodSeconds" in stored:
+        metadata.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
+    _carry("generation", metadata, stored)
+    counts = (
+        resource.strategy.has_generation
+        and subresource != "status"
+        and subresource not in resource.strategy.prepare_subresource_update
+    )
+    if counts and _spec_differs(resource, new, old):
+        metadata["generation"] = stored.get("generation", 0) + 1
+    _tidy(metadata)
+
+
+def update_faults(resource: Resource, new: Object, old: Object, subresource: str) -> list[FieldError]:
+    """All faults of `new` in place of `old`, in upstream's order."""
+    errors = metadata_rules.validate_metadata(resource, new, old)
+    if subresource == "status":
+        errors += resource.strategy.validate_status(new, old)
+    elif not subresource:
+        errors += resource.strategy.validate(new, old)
+    return errors
+
+
+def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> Object:
+    """`obj` (of the kind that stores it) as it is stored: in the schema's order, nothing empty, nothing missing.
+
+    What it shares with `old`, which is stored, is in that form already. A kind that the schema does not know says
+    itself how it is stored.
+    """
+    message = _message_of(resource)
+    return canonical.canonical(obj, message, stored=old) if message else resource.strategy.stored_form(obj)
+
+
+def check_version(resource: Resource, new: Object, stored: Entry) -> None:
+    """Raise StatusError 409 if `new` names another resourceVersion than the stored one, 500 if it is no number.
+
+    Without one 422, if the kind demands it.
+    """
+    wanted = str((new.get("metadata") or {}).get("resourceVersion") or "")
+    if wanted in ("", "0"):
+        if not resource.strategy.allows_unconditional_update:
+            raise api_errors.unconditional_update(resource, stored.name)
+        return
+    try:
+        version = numbers.parse_uint(wanted, 64)
+    except ValueError as error:
+        raise api_errors.unnamed_failure(str(error)) from None
+    if version != stored.revision:
+        raise api_errors.conflict(resource, stored.name)
+
+
+def is_same(new: Object, old: Object) -> bool:
+    """Whether storing `new` in place of `old` would change nothing; the resourceVersion does not count."""
+    return _without_version(new) == _without_version(old)
+
+
+def _message_of(resource: Resource) -> str:
+    """The schema's name of the storage version, empty where the schema does not know it."""
+    messages = (each.message for each in resource.versions if each.version == resource.storage_version)
+    message = next(messages, "")
+    return message if schema.find_message(message) else ""
+
+
+def _prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    strategy = resource.strategy
+    if not subresource:
+        strategy.prepare_update(new, old)
+    elif subresource == "status":
+        strategy.prepare_status_update(new, old)
+    else:
+        strategy.prepare_subresource_update[subresource](new, old)
+
+
+def _spec_differs(resource: Resource, new: Object, old: Object) -> bool:
+    spec_of = resource.strategy.spec_of
+    return not semantics.same(spec_of(new), spec_of(old))
+
+
+def _carry(name: str, metadata: Object, stored: Object) -> None:
+    if name in stored:
+        metadata[name] = stored[name]
+    else:
+        metadata.pop(name, None)
+
+
+def _tidy(metadata: Object) -> None:
+    """Empty maps and lists are the same as none, and are not stored."""
+    for name in _OMITTED_WHEN_EMPTY:
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+
+
+def _without_version(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    return {**obj, "metadata": metadata}

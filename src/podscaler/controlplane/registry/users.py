@@ -1,0 +1,65 @@
+"""Who sent a request: names, groups and what else is known of a user.
+
+Made by `tokens`, `client_certificates` and `impersonation`; read by `rules` and the reviews of `server`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from podscaler.api.machinery import names
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS_NAME = "system:anonymous"
+ACCOUNT_PREFIX = "system:serviceaccount:"
+ALL_ACCOUNTS = "system:serviceaccounts"
+NODE_PREFIX = "system:node:"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of the API; `groups` without system:authenticated, to which everyone known belongs.
+
+    Attributes:
+        extra: further facts, lists of texts by key.
+        is_known: whether somebody vouched for it; False where a review only supposes it.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_known: bool = True
+
+    @property
+    def all_groups(self) -> tuple[str, ...]:
+        """The groups as the API shows them."""
+        if not self.is_known or UNAUTHENTICATED in self.groups or AUTHENTICATED in self.groups:
+            return self.groups
+        return (*self.groups, AUTHENTICATED)
+
+
+ADMIN = User("admin", (MASTERS,))
+SYSTEM = User("system:apiserver", (MASTERS,))
+"""As whom controllers and node write that run in the same process; upstream's API server calls itself so."""
+ANONYMOUS = User(ANONYMOUS_NAME, (UNAUTHENTICATED,))
+
+
+def account_name(namespace: str, name: str) -> str:
+    """The user name of a service account."""
+    return f"{ACCOUNT_PREFIX}{namespace}:{name}"
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of the service accounts of a namespace."""
+    return ALL_ACCOUNTS, f"{ALL_ACCOUNTS}:{namespace}"
+
+
+def parse_account_name(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account whose user name this is; None for any other user."""
+    if not name.startswith(ACCOUNT_PREFIX):
+        return None
+    namespace, _, account = name.removeprefix(ACCOUNT_PREFIX).partition(":")
+    is_valid = not (names.dns_label_faults(namespace) or names.dns_subdomain_faults(account))
+    return (namespace, account) if is_valid else None

@@ -1,0 +1,103 @@
+"""Bringing pods onto this node: the smallest scheduler there is, as there is one node.
+
+`node_agent` calls it for every pod that has no node yet. A pod is bound unless it asks for another scheduler, has
+scheduling gates, selects other nodes by label, or the node is cordoned; then its condition PodScheduled says why, and
+it is tried again when the node changes.
+
+Differs: requests are not summed up: pods share the machine as processes do, and none has to wait for another to end.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import Object, Registry
+
+SCHEDULER: Final = "default-scheduler"
+
+
+class Binder:
+    """Binds pods to one node.
+
+    Args:
+        events: of the component `default-scheduler`.
+        node_name: the node.
+    """
+
+    def __init__(self, registry: Registry, clock: Clock, events: EventRecorder, node_name: str) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._events = events
+        self._node_name = node_name
+
+    async def bind(self, pod: Object) -> None:
+        """Bind `pod`, or say in its status why not. Raises StatusError, but not for a pod that is gone or bound."""
+        if is_unwanted(pod):
+            return
+        node = self._registry.find("nodes", "", self._node_name) or {}
+        fault = misfit(pod, node)
+        try:
+            await (self._refuse(pod, fault) if fault else self._bind(pod))
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _bind(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        bound = False
+
+        def change(found: Object) -> None:
+            nonlocal bound
+            if found["metadata"]["uid"] == meta["uid"] and not found["spec"].get("nodeName"):
+                found["spec"]["nodeName"] = self._node_name
+                _set_scheduled(found, "True", self._clock.now_ns())
+                bound = True
+
+        await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="binding")
+        if bound:
+            text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {self._node_name}"
+            self._events.event(pod, "Normal", "Scheduled", text)
+
+    async def _refuse(self, pod: Object, fault: str) -> None:
+        meta = pod["metadata"]
+
+        def change(found: Object) -> None:
+            if found["metadata"]["uid"] == meta["uid"]:
+                _set_scheduled(found, "False", self._clock.now_ns(), "Unschedulable", fault)
+
+        await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="status")
+        self._events.event(pod, "Warning", "FailedScheduling", fault)
+
+
+def is_unwanted(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod is nobody's or another scheduler's to bind."""
+    spec = pod["spec"]
+    return bool(
+        spec.get("nodeName")
+        or pod["metadata"].get("deletionTimestamp")
+        or spec.get("schedulingGates")
+        or spec.get("schedulerName", SCHEDULER) != SCHEDULER
+    )
+
+
+def misfit(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    """Why the pod may not run on the node, empty where it may."""
+    if (node.get("spec") or {}).get("unschedulable"):
+        return "0/1 nodes are available: 1 node(s) were unschedulable."
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    selector = pod["spec"].get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in selector.items()):
+        return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    return ""
+
+
+def _set_scheduled(pod: Object, status: str, now_ns: int, reason: str = "", message: str = "") -> None:
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    former = next((entry for entry in conditions if entry["type"] == "PodScheduled"), None)
+    if former is not None and (former["status"], former.get("message", "")) == (status, message):
+        return
+    entry = {"type": "PodScheduled", "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_ns)}
+    entry |= {key: value for key, value in (("reason", reason), ("message", message)) if value}
+    pod["status"]["conditions"] = [e for e in conditions if e["type"] != "PodScheduled"] + [entry]

@@ -1,1 +1,0 @@
-"""Services: an address for each, the endpoints behind it, and the proxy between the two."""

@@ -1,0 +1,243 @@
+"""Lists: a page of entries at one revision, the token that goes on from there, and the rules of resourceVersion.
+
+`Objects.list` calls it. A page at an older revision is today's table with the log's changes since then undone, so pages
+of one list fit together however much is written between them, as long as the log reaches back.
+
+Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
+"""
+
+import base64
+import json
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.machinery import field, numbers
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import api_errors
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.options import ListOptions
+from podscaler.controlplane.storage.selecting import SelectionPredicate
+from podscaler.controlplane.storage.store import Store
+
+_CONTINUE_FORMAT = "meta.k8s.io/v1"
+_LATEST = -1
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
+_LIST_TOO_OLD = "The resourceVersion for the provided list is too old."
+_CONTINUE_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """What a list found: entries in key order, the revision they are of, and how to go on.
+
+    `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None where not told.
+    """
+
+    entries: list[Entry]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class ContinueExpired(StatusError):
+    """410 for a token whose revision is gone; its Status offers a token that goes on with the newest objects."""
+
+    def __init__(self, continue_token: str) -> None:
+        super().__init__(_CONTINUE_TOO_OLD, code=410, reason="Expired")
+        self.continue_token = continue_token
+
+    def to_status(self) -> dict[str, Any]:
+        """The Status with `metadata.continue`."""
+        return super().to_status() | {"metadata": {"continue": self.continue_token}}
+
+
+def page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
+    """The page that `options` ask for. Raises StatusError 400, 410, 422, 500, 504."""
+    _check(options)
+    if options.continue_token:
+        return _next_page(store, selection, options)
+    revision = _listed_revision(options.resource_version)
+    if revision > store.revision:
+        raise api_errors.too_large_resource_version(revision, store.revision)
+    limit = 0 if options.resource_version == "0" else options.limit
+    if _is_exact(options):
+        if revision < store.log.floor:
+            raise api_errors.expired(_LIST_TOO_OLD)
+        return _page(store, selection, revision=revision, start="", limit=limit)
+    return _page(store, selection, revision=store.revision, start="", limit=limit)
+
+
+def _listed_revision(text: str) -> int:
+    """As `parse_revision`, with the 400 that only lists answer."""
+    try:
+        return parse_revision(text)
+    except StatusError as error:
+        raise api_errors.bad_request(f"invalid resource version: {error.message}") from None
+
+
+def parse_revision(text: str) -> int:
+    """The number of a `resourceVersion` parameter, 0 for none. Raises StatusError 500 as upstream does."""
+    if not text or text == "0":
+        return 0
+    try:
+        return numbers.parse_uint(text, 64)
+    except ValueError as error:
+        raise api_errors.unnamed_failure(str(field.invalid("resourceVersion", text, str(error)))) from None
+
+
+def _check(options: ListOptions) -> None:
+    match, version = options.resource_version_match, options.resource_version
+    errors: list[FieldError] = []
+    if match:
+        errors += _match_errors(match, version, options.continue_token)
+    if options.send_initial_events is not None:
+        errors.append(field.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise api_errors.invalid_options("ListOptions", errors)
+
+
+def _match_errors(match: str, version: str, continue_token: str) -> list[FieldError]:
+    where = "resourceVersionMatch"
+    errors = []
+    if not version:
+        errors.append(field.forbidden(where, f"{where} is forbidden unless resourceVersion is provided"))
+    if continue_token:
+        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+    if match not in ("Exact", "NotOlderThan"):
+        errors.append(field.not_supported(where, match, ("Exact", "NotOlderThan", "")))
+    if match == "Exact" and version == "0":
+        errors.append(field.forbidden(where, f'{where} "exact" is forbidden for resourceVersion "0"'))
+    return errors
+
+
+def _is_exact(options: ListOptions) -> bool:
+    """A version with a limit but without a match is exact, too: what clients meant before there was a match."""
+    if options.resource_version in ("", "0"):
+        return False
+    return options.resource_version_match == "Exact" or (not options.resource_version_match and options.limit > 0)
+
+
+def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
+    revision, start = _parse_token(options.continue_token)
+    if options.resource_version not in ("", "0"):
+        raise api_errors.bad_request("specifying resource version is not allowed when using continue")
+    if revision == _LATEST:
+        return _page(store, selection, revision=store.revision, start=start, limit=options.limit)
+    if revision > store.revision:
+        raise api_errors.too_large_resource_version(revision, store.revision)
+    if revision < store.log.floor:
+        raise ContinueExpired(_token(_LATEST, start))
+    return _page(store, selection, revision=revision, start=start, limit=options.limit)
+
+
+def _page(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
+    prefix = f"{selection.namespace}/" if selection.namespace else ""
+    entries = _entries_at(store, selection, revision)
+    if start:
+        entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
+    taken, looked_at = _take(entries, selection, limit)
+    if looked_at == len(entries):
+        return ListPage(taken, revision)
+    token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
+    return ListPage(taken, revision, token, None if selection.is_filtered else len(entries) - looked_at)
+
+
+def _take(entries: list[Entry], selection: SelectionPredicate, limit: int) -> tuple[list[Entry], int]:
+    """The first `limit` selected entries (0 or less: all), and how many entries had to be looked at for them."""
+    count = limit if limit > 0 else len(entries)
+    if not selection.is_filtered:
+        return entries[:count], min(count, len(entries))
+    taken: list[Entry] = []
+    for index, entry in enumerate(entries):
+        if len(taken) == count:
+            return taken, index
+        if selection.matches(entry):
+            taken.append(entry)
+    return taken, len(entries)
+
+
+def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
+    """The entries of the namespace as they were at `revision`, in key order."""
+    key = selection.resource.storage_key
+    now = store.table(key).select(selection.namespace)
+    before: dict[str, Entry | None] = {}
+    for event in store.log.after(key, revision):
+        if selection.may_match(event.subject):
+            before.setdefault(event.subject.key, event.previous)
+    if not before:
+        return now
+    entries = [entry for entry in now if entry.key not in before]
+    entries += [entry for entry in before.values() if entry is not None]
+    return sorted(entries, key=lambda entry: entry.key)
+
+
+def _token(revision: int, start: str) -> str:
+    text = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def _parse_token(text: str) -> tuple[int, str]:
+    """Revision and first key of the next page. Raises StatusError 400."""
+    illegal = _NOT_BASE64.search(text)
+    if illegal is not None or len(text) % 4 == 1:
+        place = illegal.start() if illegal is not None else len(text) - 1
+        raise _bad_token(f"illegal base64 data at input byte {place}")
+    raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    try:
+        token = json.loads(raw.decode("utf-8"))
+    except ValueError as error:
+        raise _bad_token(_syntax_error(raw)) from error
+    token = {} if token is None else token
+    _check_types(token)
+    if token.get("v") != _CONTINUE_FORMAT:
+        raise _bad_token(f"server does not recognize this encoded version {token.get('v', '')}")
+    revision, start = token.get("rv", 0), token.get("start", "")
+    if not revision:
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
+    if not start:
+        raise _bad_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
+    if any(part in (".", "..") for part in start.split("/")):
+        raise _bad_token(start)
+    return revision, start
+
+
+def _check_types(token: Any) -> None:
+    """Raise StatusError 400 for a token whose parts have other types than ours."""
+    if not isinstance(token, dict):
+        raise _bad_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
+    for name, wanted, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = token.get(name)
+        if value is not None and (type(value) is not wanted):
+            into = f"Go struct field continueToken.{name} of type {go_type}"
+            raise _bad_token(f"json: cannot unmarshal {_json_type(value)} into {into}")
+
+
+def _json_type(value: Any) -> str:
+    """What Go calls a decoded JSON value that is not what was wanted."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    return "string" if isinstance(value, str) else "number"
+
+
+def _bad_token(why: str) -> StatusError:
+    return api_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _syntax_error(raw: bytes) -> str:
+    """Go's complaint about a text that is no JSON; tokens that were tampered with fail at their first byte."""
+    first = raw.lstrip(b" \t\r\n")[:1]
+    if not first or first in b'{["':
+        return "unexpected end of JSON input"
+    return f"invalid character '{chr(first[0])}' looking for beginning of value"

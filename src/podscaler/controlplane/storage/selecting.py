@@ -1,0 +1,67 @@
+"""Which objects of a resource a list or watch is about: namespace, labels and fields.
+
+`Objects` makes a `SelectionPredicate` from a request's texts; `listing` and `watching` ask it about entries.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import EVERYTHING, Selector, SelectorError
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Resource
+from podscaler.controlplane.storage import field_selectors
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.field_selectors import FieldSelectorError, Term
+from podscaler.controlplane.storage.options import ListOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionPredicate:
+    """Objects of `resource` in `namespace` (`""`: all) that meet `labels` and all of `fields`."""
+
+    resource: Resource
+    namespace: str = ""
+    labels: Selector = EVERYTHING
+    fields: tuple[Term, ...] = ()
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything but the namespace decides."""
+        return bool(self.fields or self.labels.requirements or self.labels.matches_nothing)
+
+    def may_match(self, entry: Entry) -> bool:
+        """Whether `entry` is in the namespace: the cheap half of `matches`."""
+        return not self.namespace or entry.namespace == self.namespace
+
+    def matches(self, entry: Entry) -> bool:
+        """Whether `entry` is selected."""
+        if not self.may_match(entry) or not self.labels.matches(entry.labels):
+            return False
+        return not self.fields or all(term.matches(self._fields_of(entry)) for term in self.fields)
+
+    def _fields_of(self, entry: Entry) -> Mapping[str, str]:
+        """The selectable fields, decoded once for each version and face of an object."""
+        if entry.fields is None or entry.fields[0] != self.resource.key:
+            own = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
+            entry.fields = (self.resource.key, {**self.resource.fields(entry.decode()), **own})
+        return entry.fields[1]
+
+
+def selection(resource: Resource, namespace: str, options: ListOptions) -> SelectionPredicate:
+    """What `options` select. Raises StatusError 400 with upstream's sentence for a text that is no selector."""
+    try:
+        labels = selectors.parse(options.label_selector)
+        terms = field_selectors.parse(options.field_selector)
+        if terms:
+            field_selectors.check_known(
+                terms, selectable_fields(resource), is_custom=resource.is_custom, kind=resource.kind
+            )
+    except (SelectorError, FieldSelectorError) as error:
+        raise api_errors.bad_request(str(error)) from error
+    return SelectionPredicate(resource, namespace, labels, terms)
+
+
+def selectable_fields(resource: Resource) -> frozenset[str]:
+    """The fields that a kind adds to those of metadata: what its `fields` says of an empty object."""
+    return frozenset(resource.fields({"metadata": {}, "spec": {}, "status": {}}))

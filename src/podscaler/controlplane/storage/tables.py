@@ -1,0 +1,74 @@
+"""The current objects in memory: by key, in order, and by owner.
+
+`store` changes them when a commit is durable; everything else only reads. A read costs what it returns (and, for lists,
+a binary search); a write one binary search in the keys of its resource.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from podscaler.controlplane.storage.entries import Entry
+
+
+class Table:
+    """The current entries of one resource."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._keys: list[str] = []
+        self._owned: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        """How many objects there are."""
+        return len(self._entries)
+
+    def find(self, key: str) -> Entry | None:
+        """The entry at `key`."""
+        return self._entries.get(key)
+
+    def select(self, namespace: str) -> list[Entry]:
+        """The entries of a namespace (`""`: all), in key order."""
+        if not namespace:
+            return [self._entries[key] for key in self._keys]
+        first = bisect_left(self._keys, f"{namespace}/")
+        end = bisect_left(self._keys, f"{namespace}0", first)  # "0" follows "/"
+        return [self._entries[key] for key in self._keys[first:end]]
+
+    def owned_by(self, uid: str) -> list[Entry]:
+        """The entries with an owner reference to `uid`, oldest reference first."""
+        return [self._entries[key] for key in self._owned.get(uid, ())]
+
+    def put(self, entry: Entry) -> None:
+        """Make `entry` the current version of its key."""
+        previous = self._entries.get(entry.key)
+        if previous is None:
+            insort(self._keys, entry.key)
+        elif previous.owner_uids != entry.owner_uids:
+            self._disown(previous)
+        self._entries[entry.key] = entry
+        self._own(entry)
+
+    def remove(self, key: str) -> None:
+        """Forget the entry at `key`, which must be there."""
+        entry = self._entries.pop(key)
+        del self._keys[bisect_left(self._keys, key)]
+        self._disown(entry)
+
+    def fill(self, entries: Iterable[Entry]) -> None:
+        """Take the first content, in any order, faster than one by one."""
+        self._entries = {entry.key: entry for entry in entries}
+        self._keys = sorted(self._entries)
+        for entry in self._entries.values():
+            self._own(entry)
+
+    def _own(self, entry: Entry) -> None:
+        for uid in entry.owner_uids:
+            self._owned.setdefault(uid, {})[entry.key] = None
+
+    def _disown(self, entry: Entry) -> None:
+        for uid in entry.owner_uids:
+            owned = self._owned.get(uid)
+            if owned is not None:
+                owned.pop(entry.key, None)
+                if not owned:
+                    del self._owned[uid]

@@ -1,0 +1,95 @@
+"""Which pods of the target count for a metric, and which are ignored, not ready yet, or without a sample.
+
+Called by `podscaler.core.calculation.per_pod`. The first rule that matches a pod decides.
+
+Source: docs/spec/decision.md 6.1 (Grouping pods).
+"""
+
+from collections.abc import Mapping
+
+from podscaler.core.calculation.situation import Situation
+from podscaler.core.model.model import Fact, Pod, Sample
+from podscaler.core.model.trace import Group, PodRule, Unlisted
+
+
+class Grouped(Fact, frozen=True, gc=False):
+    """The pods of the target, sorted out.
+
+    Attributes:
+        rules: for each pod the rule that applied, in list order.
+        values_milli: for each pod its sample, None without one.
+        counted, unready, missing: indexes of pods.
+        unlisted: samples of pods that are not listed.
+    """
+
+    rules: list[PodRule]
+    values_milli: list[int | None]
+    counted: list[int]
+    unready: list[int]
+    missing: list[int]
+    unlisted: tuple[Unlisted, ...]
+
+
+def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
+    """The groups of the situation's pods for samples of `resource` (empty for a custom metric)."""
+    rules: list[PodRule] = []
+    values_milli: list[int | None] = []
+    counted: list[int] = []
+    unready: list[int] = []
+    missing: list[int] = []
+    rule_for = _cpu_rule if resource == "cpu" else _rule
+    for index, pod in enumerate(situation.pods):
+        sample = samples.get(pod.name)
+        rule = rule_for(pod, sample, situation)
+        rules.append(rule)
+        values_milli.append(None if sample is None else sample.value_milli)
+        if rule.group is Group.COUNTED:
+            counted.append(index)
+        elif rule.group is Group.UNREADY:
+            unready.append(index)
+        elif rule.group is Group.MISSING:
+            missing.append(index)
+    known = len(values_milli) - values_milli.count(None)
+    unlisted = _unlisted(samples, situation) if len(samples) > known else ()
+    return Grouped(rules, values_milli, counted, unready, missing, unlisted)
+
+
+def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:
+    listed = {pod.name for pod in situation.pods}
+    return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in listed)
+
+
+def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
+    del situation
+    if pod.is_deleting:
+        return PodRule.DELETING
+    if pod.phase == "Failed":
+        return PodRule.FAILED
+    if pod.phase == "Pending":
+        return PodRule.PENDING
+    return PodRule.NO_SAMPLE if sample is None else PodRule.HAS_SAMPLE
+
+
+def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
+    """As `_rule`; a pod that starts up burns CPU that says nothing about load, so its samples count later."""
+    rule = _rule(pod, sample, situation)
+    if sample is None or rule is not PodRule.HAS_SAMPLE:
+        return rule
+    if pod.ready is None:
+        return PodRule.NO_READY_CONDITION
+    if pod.started_at is None:
+        return PodRule.NOT_STARTED
+    settings = situation.settings
+    if pod.started_at + settings.cpu_initialization_period_ns > situation.now:
+        if pod.ready == "False":
+            return PodRule.UNREADY_WHILE_STARTING
+        if sample.taken_at < pod.ready_changed_at + sample.window_ns:
+            return PodRule.SAMPLED_BEFORE_READY
+    elif pod.ready == "False" and pod.started_at + settings.initial_readiness_delay_ns > pod.ready_changed_at:
+        return PodRule.NEVER_READY
+    return PodRule.HAS_SAMPLE
+
+
+def count_ready(situation: Situation) -> int:
+    """How many pods of the target run and are ready."""
+    return sum(pod.phase == "Running" and pod.ready == "True" for pod in situation.pods)

@@ -1,0 +1,74 @@
+"""Answers of the metrics APIs become samples: values in thousandths, by pod or in order.
+
+Called at the edges, once an answer is decoded and it is known what for: the same PodMetricsList serves several metrics.
+
+Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
+"""
+
+from podscaler.api.machinery import duration, instants, numbers
+from podscaler.api.typed import metrics
+from podscaler.core.model import emulation
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.model import PodSamples, Sample, Values
+from podscaler.core.model.settings import SECOND_NS
+
+DEFAULT_WINDOW_NS = 60 * SECOND_NS
+
+
+def of_resource(
+    answer: metrics.PodMetricsList, resource: str, container: str = "", rules: Emulation = emulation.V1_37
+) -> PodSamples:
+    """The usage of a resource by each pod, or by one container of it.
+
+    A pod is left out where a container that counts is absent or lacks the resource. Raises ValueError where a number
+    or a time cannot be read.
+    """
+    samples: dict[str, Sample] = {}
+    for item in answer.items or ():
+        usage_milli = _usage(item, resource, container, rules)
+        if usage_milli is not None:
+            samples[item.metadata.name] = Sample(
+                usage_milli, instants.parse_optional(item.timestamp), duration.parse(item.window)
+            )
+    return PodSamples(samples, is_empty=not answer.items)
+
+
+def _usage(item: metrics.PodMetrics, resource: str, container: str, rules: Emulation) -> int | None:
+    if not container:
+        return _pod_usage(item, resource, rules)
+    first = next((each for each in item.containers or () if each.name == container), None)
+    if first is None or not first.usage or resource not in first.usage:
+        return None
+    return rules.milli(first.usage[resource])
+
+
+def _pod_usage(item: metrics.PodMetrics, resource: str, rules: Emulation) -> int | None:
+    if not item.containers:
+        return None
+    total_milli = 0
+    for each in item.containers:
+        text = each.usage.get(resource) if each.usage else None
+        if text is None:
+            return None
+        total_milli += rules.milli(text)
+    return numbers.wrap64(total_milli)
+
+
+def of_pods(answer: metrics.MetricValueList, rules: Emulation = emulation.V1_37) -> PodSamples:
+    """The values of a custom metric by the names of the pods they describe. Raises ValueError as `of_resource`."""
+    samples = {
+        item.described_object.name: Sample(
+            rules.milli(item.value),
+            instants.parse_optional(item.timestamp),
+            DEFAULT_WINDOW_NS if item.window_seconds is None else item.window_seconds * SECOND_NS,
+        )
+        for item in answer.items or ()
+    }
+    return PodSamples(samples, is_empty=not samples)
+
+
+def of_values(
+    answer: metrics.MetricValueList | metrics.ExternalMetricValueList, rules: Emulation = emulation.V1_37
+) -> Values:
+    """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
+    return Values(tuple(rules.milli(item.value) for item in answer.items or ()))

@@ -1,0 +1,63 @@
+"""The pods that the target's selector picks, unless the selector is unusable or another autoscaler picks them too.
+
+Called by `podscaler.core.combine` before any metric, and by `podscaler.core.demand` before any query.
+
+Source: docs/spec/decision.md 3.1 (Selector checks).
+"""
+
+from collections.abc import Sequence
+
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.core.model.model import Fact, Observation, Pod, Scale
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import MetricFailure, Selection
+
+SELECTOR_REQUIRED = "selector is required"
+
+
+class TargetPods(Fact, frozen=True, gc=False):
+    """The selector to remember for this autoscaler (None: leave what is remembered), its pods, and how they were found.
+
+    With a `step.failure` there are none to decide with; its reason is empty where no event goes with it.
+    """
+
+    selector: Selector | None
+    pods: Sequence[Pod]
+    step: Selection
+
+
+def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings) -> TargetPods:
+    """The pods that the scale's selector picks out of the observation's."""
+    if not scale.selector:
+        return _failed(scale, "SelectorRequired", SELECTOR_REQUIRED)
+    try:
+        selector = selectors.parse(scale.selector)
+    except SelectorError as error:
+        text = f"couldn't convert selector into a corresponding internal selector object: {error}"
+        return _failed(scale, "InvalidSelector", text)
+    if not observation.is_registered:
+        return _failed(scale, "", f"HPA {spec.key} was deleted during reconciliation")
+    pods = [pod for pod in observation.pods if selector.matches(pod.labels)]
+    others = _others(spec, pods, observation, settings)
+    if others:
+        keys = tuple(sorted([spec.key, *others]))
+        text = f"pods by selector {scale.selector} are controlled by more than one HPA (e.g. [{' '.join(keys)}])"
+        failure = MetricFailure("AmbiguousSelector", text, text)
+        return TargetPods(selector, pods, Selection(scale.selector, len(pods), keys, failure))
+    return TargetPods(selector, pods, Selection(scale.selector, len(pods)))
+
+
+def _failed(scale: Scale, reason: str, text: str) -> TargetPods:
+    return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, text, text)))
+
+
+def _others(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:
+    """The other autoscalers over these pods; the first by name only, unless the gate for that is off.
+
+    Differs: upstream stops at any two autoscalers, in the random order of a hash map; here one of the two is always the
+    one that is being synced.
+    """
+    others = observation.neighbours.sharing(spec.key, pods)
+    return sorted(others)[:1] if settings.gates.optimized_selector_store else sorted(others)

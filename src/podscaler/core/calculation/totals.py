@@ -1,0 +1,130 @@
+"""Proposals from a metric that has one value for all pods: Object and External metrics.
+
+Called by `podscaler.core.algorithm`. Value targets scale the ready pods by the ratio; AverageValue targets divide the
+value over the replicas that the target's status shows.
+
+Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target), 7.3 (Object metrics),
+7.4 (External metrics).
+"""
+
+from podscaler.api.machinery import numbers
+from podscaler.api.typed.autoscaling import MetricValueStatus
+from podscaler.core.calculation import pods
+from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
+from podscaler.core.model import status_text
+from podscaler.core.model.metric_spec import Average, ExternalMetric, ObjectMetric, Total
+from podscaler.core.model.model import Answer, Failure, IncompleteObservation, Values
+from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
+
+
+def propose_object(metric: ObjectMetric, answer: Answer, situation: Situation) -> Proposal:
+    """The proposal of an Object metric. Raises MetricError."""
+    usage_milli = _object_usage(metric, answer)
+    if isinstance(metric.target, Total):
+        return _of_total(usage_milli, metric.target.milli, situation)
+    ceil_int32 = situation.settings.emulation.ceil_int32
+    target_milli = _average_target(metric)
+    wanted = ceil_int32(numbers.divide(float(usage_milli), float(target_milli)))
+    reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
+    return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
+
+
+def propose_external(metric: ExternalMetric, answer: Answer, situation: Situation) -> Proposal:
+    """The proposal of an External metric. Raises MetricError."""
+    values_milli = _external_values(metric, answer)
+    if isinstance(metric.target, Total):
+        return _of_total(_saturating_sum(values_milli), metric.target.milli, situation)
+    usage_milli = _sum_until_negative(values_milli)
+    target_milli = _average_target(metric)
+    wanted = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
+    reported_milli = numbers.INT64_MAX
+    if float(usage_milli) < 2.0**63:
+        reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
+    return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
+
+
+def _average_target(metric: ObjectMetric | ExternalMetric) -> int:
+    return metric.target.milli if isinstance(metric.target, Average) else 0
+
+
+def _object_usage(metric: ObjectMetric, answer: Answer) -> int:
+    prefix = f"{metric.fetch}unable to fetch metrics from custom metrics API: "
+    if isinstance(answer, Failure):
+        raise MetricError(f"{prefix}{answer.message}")
+    if not isinstance(answer, Values):
+        raise IncompleteObservation("an answer with values is needed")
+    count = len(answer.values_milli)
+    if count != 1:
+        raise MetricError(
+            f"{prefix}the custom metrics API server returned {count} results when we asked for exactly one"
+        )
+    return answer.values_milli[0]
+
+
+def _external_values(metric: ExternalMetric, answer: Answer) -> tuple[int, ...]:
+    if isinstance(answer, Failure):
+        raise MetricError(f"{metric.fetch}unable to fetch metrics from external metrics API: {answer.message}")
+    if not isinstance(answer, Values):
+        raise IncompleteObservation("an answer with values is needed")
+    if not answer.values_milli:
+        raise MetricError(f"{metric.fetch}no metrics returned from external metrics API")
+    return answer.values_milli
+
+
+def _saturating_sum(values_milli: tuple[int, ...]) -> int:
+    """The sum, which stops at the largest int64."""
+    total = 0
+    for value in values_milli:
+        if value > 0 and total > numbers.INT64_MAX - value:
+            return numbers.INT64_MAX
+        total = numbers.wrap64(total + value)
+    return total
+
+
+def _sum_until_negative(values_milli: tuple[int, ...]) -> int:
+    """The sum; the largest int64 as soon as it is negative, by overflow or by a negative value."""
+    total = 0
+    for value in values_milli:
+        total = numbers.wrap64(total + value)
+        if total < 0:
+            return numbers.INT64_MAX
+    return total
+
+
+def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Proposal:
+    ratio = numbers.divide(float(usage_milli), float(target_milli))
+    is_within = situation.tolerance.allows(ratio)
+    ready_pods: int | None = None
+    if situation.replicas == 0:
+        replicas, outcome = situation.settings.emulation.ceil_int32(ratio), Outcome.FROM_ZERO
+    elif is_within:
+        replicas, outcome = situation.replicas, Outcome.WITHIN_TOLERANCE
+    else:
+        ready_pods = _ready_pods(situation)
+        replicas, outcome = numbers.ceil_int32_saturating(ratio * float(ready_pods)), Outcome.SCALED
+    return Proposal(
+        replicas,
+        MetricValueStatus(value=status_text.decimal(usage_milli)),
+        OfTotal(usage_milli, ratio, is_within, ready_pods, outcome),
+    )
+
+
+def _ready_pods(situation: Situation) -> int:
+    if not situation.pods:
+        raise MetricError(f"unable to calculate ready pods: {NO_PODS}")
+    return pods.count_ready(situation)
+
+
+def _of_average(
+    usage_milli: int, target_milli: int, wanted: int, reported_milli: int, situation: Situation
+) -> Proposal:
+    """The proposal `wanted`, unless the value is close enough to the target times the replicas of the status."""
+    replicas = situation.status_replicas
+    ratio = numbers.divide(float(usage_milli), float(target_milli) * float(replicas))
+    is_within = situation.tolerance.allows(ratio)
+    outcome = Outcome.WITHIN_TOLERANCE if is_within else Outcome.SCALED
+    return Proposal(
+        replicas if is_within else wanted,
+        MetricValueStatus(average_value=status_text.decimal(reported_milli)),
+        OfAverage(usage_milli, replicas, ratio, is_within, reported_milli, outcome),
+    )

@@ -1,0 +1,92 @@
+"""The last limits on a count: how fast it may change, and the autoscaler's minimum and maximum.
+
+Called by `podscaler.core.decide` after stabilization.
+
+Source: docs/spec/decision.md 8 (Normalisation without behavior, points 3 to 5), 9.3 (Rates and bounds).
+"""
+
+from podscaler.api.machinery import numbers
+from podscaler.core.limits import policies
+from podscaler.core.limits.policies import PolicyFacts
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Direction, Limits
+
+MESSAGES = {
+    "DesiredWithinRange": "the desired count is within the acceptable range",
+    "ScaleUpLimit": "the desired replica count is increasing faster than the maximum scale rate",
+    "ScaleDownLimit": "the desired replica count is decreasing faster than the maximum scale rate",
+    "TooManyReplicas": "the desired replica count is more than the maximum replica count",
+    "TooFewReplicas": "the desired replica count is less than the minimum replica count",
+}
+"""Reasons of ScalingLimited and their messages."""
+
+WITHIN_RANGE = "DesiredWithinRange"
+
+
+def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
+    """`wanted` within minimum and maximum, and at most twice the current count (but 4 are always allowed)."""
+    rate_limit = numbers.int32_of_float(max(2.0 * float(current), 4.0))
+    highest, reason = _nearer_highest(spec, rate_limit)
+    if wanted < spec.min_replicas:
+        result, reason = spec.min_replicas, "TooFewReplicas"
+    elif wanted > highest:
+        result = highest
+    else:
+        result, reason = wanted, WITHIN_RANGE
+    return Limits(
+        wanted=wanted,
+        direction=_direction(wanted, current),
+        select_policy="",
+        policies=(),
+        rate_limit=rate_limit,
+        bound=None if reason is WITHIN_RANGE else result,
+        reason=reason,
+        result=result,
+    )
+
+
+def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> Limits:
+    """`wanted` as far as the policies and the bound of its direction allow."""
+    direction = _direction(wanted, current)
+    if direction is Direction.UNCHANGED:
+        past = rates.past
+        return Limits(wanted, direction, "", (), None, None, WITHIN_RANGE, wanted, past.scale_ups, past.scale_downs)
+    if direction is Direction.UP:
+        allowance = policies.scale_up_allowance(rates, current)
+        bound, reason = _nearer_highest(spec, allowance.limit)
+        result = min(wanted, bound)
+    else:
+        allowance = policies.scale_down_allowance(rates, current)
+        bound, reason = _nearer_lowest(spec, allowance.limit)
+        result = max(wanted, bound)
+    is_limited = result != wanted
+    return Limits(
+        wanted,
+        direction,
+        allowance.select_policy,
+        allowance.budgets,
+        allowance.limit,
+        bound if is_limited else None,
+        reason if is_limited else WITHIN_RANGE,
+        result,
+        rates.past.scale_ups,
+        rates.past.scale_downs,
+    )
+
+
+def _direction(wanted: int, current: int) -> Direction:
+    if wanted == current:
+        return Direction.UNCHANGED
+    return Direction.UP if wanted > current else Direction.DOWN
+
+
+def _nearer_highest(spec: Spec, rate_limit: int) -> tuple[int, str]:
+    if spec.max_replicas > rate_limit:
+        return rate_limit, "ScaleUpLimit"
+    return spec.max_replicas, "TooManyReplicas"
+
+
+def _nearer_lowest(spec: Spec, rate_limit: int) -> tuple[int, str]:
+    if spec.min_replicas < rate_limit:
+        return rate_limit, "ScaleDownLimit"
+    return spec.min_replicas, "TooFewReplicas"

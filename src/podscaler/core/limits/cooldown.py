@@ -1,0 +1,61 @@
+"""Cooldowns: after a rescale nothing is scaled for a while, in each direction for a time of its own.
+
+Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
+
+1. What counts is `status.lastScaleTime`, in whole seconds: it survives the controller, and a rescale by hand is none.
+2. A direction is free again after its delay; exactly at its end it is not yet.
+3. Bounds are not held back: a target above its maximum or below its minimum goes there at once. Nor is a target that
+   has no replicas, which nobody serves meanwhile.
+
+Source: the design document of Kubernetes v1.1; the flags and conditions of kube-controller-manager 1.6 to 1.11.
+"""
+
+from podscaler.api.machinery import instants
+from podscaler.core.model.model import Fact
+from podscaler.core.model.trace import Cooldown
+
+MESSAGES = {
+    "BackoffBoth": "the time since the previous scale is still within both the downscale and upscale forbidden windows",
+    "BackoffDownscale": "the time since the previous scale is still within the downscale forbidden window",
+    "BackoffUpscale": "the time since the previous scale is still within the upscale forbidden window",
+}
+"""Reasons of AbleToScale (False), and their messages in those releases."""
+
+
+class Delays(Fact, frozen=True, gc=False):
+    """How long scaling up, and scaling down, waits after a rescale; 0: not at all."""
+
+    up_ns: int = 0
+    down_ns: int = 0
+
+
+NONE = Delays()
+
+
+def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
+    """The cooldown at `now`, as if it held nothing back; None where there are no delays."""
+    if delays == NONE:
+        return None
+    if not last_scale_time:
+        return Cooldown(delays.up_ns, delays.down_ns)
+    scaled_at = instants.parse(last_scale_time)
+    up_until, down_until = (_end(scaled_at, delay_ns, now) for delay_ns in (delays.up_ns, delays.down_ns))
+    return Cooldown(delays.up_ns, delays.down_ns, scaled_at, up_until, down_until)
+
+
+def _end(scaled_at: int, delay_ns: int, now: int) -> int | None:
+    end = scaled_at + delay_ns
+    return end if delay_ns and now <= end else None
+
+
+def reason(cooldown: Cooldown) -> str:
+    """The reason of AbleToScale while it runs, one of MESSAGES."""
+    if cooldown.up_until is None:
+        return "BackoffDownscale"
+    return "BackoffUpscale" if cooldown.down_until is None else "BackoffBoth"
+
+
+def holds(cooldown: Cooldown, desired: int, current: int) -> bool:
+    """Whether the change from `current` to `desired` has to wait."""
+    until = cooldown.up_until if desired > current else cooldown.down_until
+    return current not in (desired, 0) and until is not None

@@ -1,0 +1,47 @@
+"""From what the metrics want to what may be had: windows, rates and bounds, the way of today's algorithm.
+
+Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
+
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
+"""
+
+from podscaler.core.limits import bounds, stabilization
+from podscaler.core.limits.policies import PolicyFacts
+from podscaler.core.limits.stabilization import Stabilized
+from podscaler.core.model.history import History
+from podscaler.core.model.model import Fact
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Limits
+
+
+class Wish(Fact, frozen=True, gc=False):
+    """What the metrics want for a target with `current` replicas, and what there is to judge it by."""
+
+    spec: Spec
+    past: History
+    wanted: int
+    current: int
+    now: int
+    settings: Settings
+
+
+class Normalised(Fact, frozen=True, gc=False):
+    """What stabilization, then rates and bounds make of a wish."""
+
+    stabilized: Stabilized
+    limits: Limits
+
+
+def by_windows(wish: Wish) -> Normalised:
+    """The count that the windows, and then rates and bounds, leave of a wish."""
+    spec, past, now = wish.spec, wish.past, wish.now
+    if spec.behavior is None:
+        stabilized = stabilization.by_flag(past.recommendations, wish.wanted, now, wish.settings)
+        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, wish.current))
+    windows_ns = stabilization.windows_ns(spec.behavior, wish.settings)
+    stabilized = stabilization.by_behavior(
+        past.recommendations, wish.wanted, wish.current, now=now, windows_ns=windows_ns
+    )
+    rates = PolicyFacts(spec.behavior, past, now, wish.settings.emulation)
+    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, wish.current))

@@ -1,0 +1,100 @@
+"""Earlier recommendations hold back a proposal: a scale-down by the highest of a window, a scale-up by the lowest.
+
+Called by `podscaler.core.limits.normalisation` for what the metrics propose. Every proposal is remembered as it was
+before.
+
+Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
+[10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window, 7 arrives, and 9 is applied.
+
+Source: docs/spec/decision.md 8 (Normalisation without behavior, points 1 and 2), 9.1 (Scale-down window), 9.2
+(Stabilisation).
+"""
+
+from podscaler.api.machinery import numbers
+from podscaler.core.model import history
+from podscaler.core.model.history import Recommendation
+from podscaler.core.model.model import Fact
+from podscaler.core.model.settings import SECOND_NS, Settings
+from podscaler.core.model.spec import Behavior
+from podscaler.core.model.trace import Stabilization
+
+Recommendations = tuple[Recommendation, ...]
+
+HIGHEST = (
+    "ScaleDownStabilized",
+    "recent recommendations were higher than current one, applying the highest recent recommendation",
+)
+LOWEST = (
+    "ScaleUpStabilized",
+    "recent recommendations were lower than current one, applying the lowest recent recommendation",
+)
+READY = ("ReadyForNewScale", "recommended size matches current size")
+
+
+class Stabilized(Fact, frozen=True, gc=False):
+    """The count after stabilization, what is remembered now, and reason and message of AbleToScale."""
+
+    recommendations: Recommendations
+    condition: tuple[str, str]
+    step: Stabilization
+
+
+def by_flag(recommendations: Recommendations, proposal: int, now: int, settings: Settings) -> Stabilized:
+    """Without behavior: the highest recommendation of the flag's window counts."""
+    cutoff = now - settings.downscale_stabilization_ns
+    highest, held_by, slot = proposal, None, None
+    for index, each in enumerate(recommendations):
+        if each.at < cutoff:
+            slot = index
+        elif each.replicas > highest:
+            highest, held_by = each.replicas, index
+    return Stabilized(
+        history.recommended(recommendations, Recommendation(proposal, now), slot),
+        READY if highest == proposal else HIGHEST,
+        Stabilization(
+            proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
+        ),
+    )
+
+
+def by_behavior(
+    recommendations: Recommendations, proposal: int, current: int, *, now: int, windows_ns: tuple[int, int]
+) -> Stabilized:
+    """With behavior: the current count, moved to between the lowest and the highest recent recommendation.
+
+    Args:
+        windows_ns: how far back recommendations count for scaling down, and for scaling up.
+    """
+    down_cutoff, up_cutoff = now - windows_ns[0], now - windows_ns[1]
+    highest = lowest = proposal
+    highest_at = lowest_at = slot = None
+    for index, each in enumerate(recommendations):
+        if each.at > up_cutoff and each.replicas < lowest:
+            lowest, lowest_at = each.replicas, index
+        if each.at > down_cutoff and each.replicas > highest:
+            highest, highest_at = each.replicas, index
+        if each.at < up_cutoff and each.at < down_cutoff:
+            slot = index
+    result, held_by = current, None
+    if result < lowest:
+        result, held_by = lowest, lowest_at
+    if result > highest:
+        result, held_by = highest, highest_at
+    held = LOWEST if proposal >= current else HIGHEST
+    return Stabilized(
+        history.recommended(recommendations, Recommendation(proposal, now), slot),
+        READY if result == proposal else held,
+        Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, result, held_by),
+    )
+
+
+def windows_ns(behavior: Behavior, settings: Settings) -> tuple[int, int]:
+    """How far back recommendations count for scaling down, and for scaling up.
+
+    A scale-down window that is not set is the flag's, in whole seconds.
+    """
+    down_ns = behavior.down.window_ns
+    if down_ns is None:
+        flag_s = numbers.divide_toward_zero(settings.downscale_stabilization_ns, SECOND_NS)
+        down_ns = numbers.wrap32(flag_s) * SECOND_NS
+    return down_ns, behavior.up.window_ns or 0

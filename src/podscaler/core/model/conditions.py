@@ -1,0 +1,54 @@
+"""The conditions of an autoscaler while a sync works on them: matched by type, never reordered.
+
+Called by `podscaler.core.decide` and `podscaler.core.settle`.
+
+Source: docs/spec/decision.md 11.3 (Conditions).
+"""
+
+from collections.abc import Sequence
+
+from podscaler.api.typed.autoscaling import Condition
+
+ABLE_TO_SCALE = "AbleToScale"
+SCALING_ACTIVE = "ScalingActive"
+SCALING_LIMITED = "ScalingLimited"
+SCALED_TO_ZERO = "ScaledToZero"
+
+
+class Conditions:
+    """The conditions so far.
+
+    Args:
+        conditions: as the status has them.
+        now: RFC 3339 text of the instant at which changes happen.
+    """
+
+    def __init__(self, conditions: Sequence[Condition], now: str) -> None:
+        self._before = conditions
+        self._conditions = list(conditions)
+        self._now = now
+
+    def set(self, condition_type: str, status: str, reason: str, message: str) -> None:
+        """Overwrite or append; the transition time changes only when the status does."""
+        for index, each in enumerate(self._conditions):
+            if each.type == condition_type:
+                transition = each.last_transition_time if each.status == status else self._now
+                self._conditions[index] = Condition(
+                    condition_type, status, transition, reason, message, each.observed_generation
+                )
+                return
+        self._conditions.append(Condition(condition_type, status, self._now, reason, message))
+
+    def restore(self, condition_type: str) -> None:
+        """Undo what this sync has made of a condition that there was before it."""
+        for before in self._before:
+            if before.type == condition_type:
+                self._conditions = [before if each.type == condition_type else each for each in self._conditions]
+
+    def remove(self, condition_type: str) -> None:
+        """Drop the condition of that type, if there is one."""
+        self._conditions = [each for each in self._conditions if each.type != condition_type]
+
+    def as_tuple(self) -> tuple[Condition, ...]:
+        """All of them, in order."""
+        return tuple(self._conditions)

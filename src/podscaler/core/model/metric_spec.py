@@ -1,0 +1,265 @@
+"""One entry of `spec.metrics`, read: its target as a number, and every text that messages build from it.
+
+Made by `podscaler.core.model.spec` once for each edit of an autoscaler, read by the stages that compute proposals. The
+texts are made here so that a sync without trouble formats nothing.
+
+Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 6 (Replica calculator), 12.1 (Label selector
+inside a message).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.text.quoting import quoted
+from podscaler.api.typed import autoscaling
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.model import Fact
+
+
+class Utilization(Fact, frozen=True, gc=False):
+    """A percentage of the pods' requests."""
+
+    pct: int
+
+
+class Average(Fact, frozen=True, gc=False):
+    """An amount for each pod, in thousandths."""
+
+    milli: int
+
+
+class Total(Fact, frozen=True, gc=False):
+    """An amount for all pods together, in thousandths (`type: Value`)."""
+
+    milli: int
+
+
+Target = Utilization | Average | Total
+
+
+class Metric(Fact, frozen=True, gc=False, kw_only=True):
+    """What all entries have.
+
+    Attributes:
+        type: as written in the spec.
+        target: None where none is set (then there is a `fault`).
+        name: how messages name the metric.
+        subject: what it is measured on where that is one thing: a container, or `Kind/name`.
+        reason: of the event and the condition when it fails.
+        outer, inner: what the returned error puts before the bare one.
+        lead: what the bare error puts before what its calculator says.
+        fetch: what that says before the error of a failed query.
+        fault: the bare error where it fails without a query; else empty.
+        has_inner_fault: whether the returned error of `fault` has `inner` too.
+    """
+
+    type: str
+    target: Target | None = None
+    name: str = ""
+    subject: str = ""
+    reason: str = ""
+    outer: str = ""
+    inner: str = ""
+    lead: str = ""
+    fetch: str = ""
+    fault: str = ""
+    has_inner_fault: bool = False
+
+
+class ResourceMetric(Metric, frozen=True, gc=False, kw_only=True):
+    """A resource of each pod, or of one container of it (else `container` is empty)."""
+
+    resource: str
+    container: str = ""
+
+
+class IdentifiedMetric(Metric, frozen=True, gc=False, kw_only=True):
+    """A metric by its name and the `selector` of its labels (EVERYTHING where the spec has none, or an invalid one)."""
+
+    identifier: autoscaling.MetricIdentifier
+    selector: Selector
+
+
+class PodsMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
+    """A custom metric of each pod."""
+
+
+class ObjectMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
+    """A custom metric of one object."""
+
+    described: autoscaling.CrossVersionObjectReference
+
+
+class ExternalMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
+    """A metric of no object."""
+
+
+class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
+    """An entry whose type is none of the five."""
+
+
+def read(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+    """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
+
+    An entry without the source that its type names reads as one whose source is empty; the API admits none.
+    """
+    reader = _READERS.get(wire.type)
+    if reader is None:
+        fault = f"unknown metric source type {quoted(wire.type)}"
+        return UnknownMetric(type=wire.type, reason="InvalidMetricSourceType", fault=fault)
+    return reader(wire, namespace, rules)
+
+
+def _average(target: autoscaling.MetricTarget, rules: Emulation) -> Average | None:
+    return None if target.average_value is None else Average(rules.milli(target.average_value))
+
+
+def _total(target: autoscaling.MetricTarget, rules: Emulation) -> Total | None:
+    return None if target.value is None else Total(rules.milli(target.value))
+
+
+def _read_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+    del namespace
+    source = wire.resource or autoscaling.ResourceMetricSource()
+    return ResourceMetric(
+        type=wire.type,
+        reason="FailedGetResourceMetric",
+        outer=f"failed to get {source.name} resource metric value: ",
+        resource=source.name,
+        **_resource_target(source.name, source.target, f"{source.name} resource utilization", rules),
+    )
+
+
+def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+    del namespace
+    source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
+    return ResourceMetric(
+        type=wire.type,
+        reason="FailedGetContainerResourceMetric",
+        outer=f"failed to get {source.container} container metric value: ",
+        resource=source.name,
+        container=source.container,
+        subject=source.container,
+        **_resource_target(source.name, source.target, f"{source.name} container resource utilization", rules),
+    )
+
+
+def _resource_target(
+    resource: str, target: autoscaling.MetricTarget, utilization_name: str, rules: Emulation
+) -> dict[str, Any]:
+    """The fields that a target sets; `target.type` does not matter."""
+    fetch = f"unable to get metrics for resource {resource}: "
+    if average := _average(target, rules):
+        return {
+            "target": average,
+            "name": f"{resource} resource",
+            "lead": f"failed to get {resource} usage: ",
+            "fetch": fetch,
+        }
+    if target.average_utilization is not None:
+        return {
+            "target": Utilization(target.average_utilization),
+            "name": f"{utilization_name} (percentage of request)",
+            "lead": f"failed to get {resource} utilization: ",
+            "fetch": fetch,
+        }
+    fault = "neither an average utilization target nor an average value (usage) target was set"
+    return {"fault": f"invalid resource metric source: {fault}"}
+
+
+def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+    del namespace
+    source = wire.pods or autoscaling.PodsMetricSource()
+    metric = source.metric.name
+    target = _average(source.target, rules)
+    missing = "" if target else "invalid pods metric source: no average value target was set"
+    selector, selector_fault = _selector(source.metric)
+    return PodsMetric(
+        type=wire.type,
+        target=target,
+        name=f"pods metric {metric}",
+        reason="FailedGetPodsMetric",
+        outer="failed to get pods metric value: ",
+        fetch=f"unable to get metric {metric}: ",
+        fault=selector_fault or missing,
+        identifier=source.metric,
+        selector=selector,
+    )
+
+
+def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+    source = wire.object or autoscaling.ObjectMetricSource()
+    metric, described = source.metric.name, source.described_object
+    target: Target | None = None
+    name, inner = f"{described.kind} metric {metric}", ""
+    if source.target.type == "Value":
+        target = _total(source.target, rules)
+    elif source.target.type == "AverageValue":
+        target = _average(source.target, rules)
+        name, inner = _external_name(source.metric), f"failed to get {metric} object metric: "
+    missing = "" if target else _no_target("object")
+    selector, selector_fault = _selector(source.metric)
+    return ObjectMetric(
+        type=wire.type,
+        target=target,
+        name=name,
+        subject=f"{described.kind}/{described.name}",
+        reason="FailedGetObjectMetric",
+        outer="failed to get object metric value: ",
+        inner=inner,
+        fetch=f"unable to get metric {metric} on {described.kind} {namespace}/{described.name}: ",
+        fault=selector_fault or missing,
+        identifier=source.metric,
+        selector=selector,
+        described=described,
+    )
+
+
+def _read_external(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+    source = wire.external or autoscaling.ExternalMetricSource()
+    metric = source.metric.name
+    target = _average(source.target, rules) or _total(source.target, rules)
+    is_average = isinstance(target, Average)
+    selector, selector_fault = _selector(source.metric)
+    return ExternalMetric(
+        type=wire.type,
+        target=target,
+        name=_external_name(source.metric),
+        reason="FailedGetExternalMetric",
+        outer=f"failed to get {metric} external metric value: ",
+        inner=f"failed to get {metric} external metric: "
+        if is_average
+        else f"failed to get external metric {metric}: ",
+        fetch=f"unable to get external metric {namespace}/{metric}/{selectors.shown(source.metric.selector)}: ",
+        fault=selector_fault if target else _no_target("external"),
+        has_inner_fault=bool(target and selector_fault),
+        identifier=source.metric,
+        selector=selector,
+    )
+
+
+def _external_name(metric: autoscaling.MetricIdentifier) -> str:
+    return f"external metric {metric.name}({selectors.shown(metric.selector)})"
+
+
+def _no_target(kind: str) -> str:
+    return f"invalid {kind} metric source: neither a value target nor an average value target was set"
+
+
+def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
+    """The selector, and what is wrong with it."""
+    try:
+        return selectors.from_label_selector(metric.selector or {}), ""
+    except selectors.SelectorError as error:
+        return selectors.EVERYTHING, str(error)
+
+
+_READERS: dict[str, Callable[[autoscaling.MetricSpec, str, Emulation], Metric]] = {
+    "Resource": _read_resource,
+    "ContainerResource": _read_container_resource,
+    "Pods": _read_pods,
+    "Object": _read_object,
+    "External": _read_external,
+}

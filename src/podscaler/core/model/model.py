@@ -1,0 +1,159 @@
+"""The facts that a decision is made from, as plain values: pods, samples, scale, and what the metrics APIs answered.
+
+The controller and the replay fill in an `Observation`; `podscaler.core.model.intake` and
+`podscaler.core.calculation.samples` make its parts from typed API objects. Numbers are parsed already: amounts are
+thousandths, instants and spans nanoseconds.
+
+Invariant: everything here is immutable; a decision never changes what it was given.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """The base of facts."""
+
+
+class ContainerRequests(Fact, frozen=True, gc=False):
+    """What one container asks for, in thousandths of each resource."""
+
+    name: str
+    requests_milli: Mapping[str, int]
+
+
+class PodLevelRequests(Fact, frozen=True, gc=False):
+    """The effective requests of a pod that states some for itself, with and without `spec.overhead`."""
+
+    with_overhead_milli: Mapping[str, int]
+    without_overhead_milli: Mapping[str, int]
+
+
+class Pod(Fact, frozen=True, gc=False):
+    """One pod.
+
+    Attributes:
+        name, labels, phase: as in the API.
+        is_deleting: whether it has a deletionTimestamp.
+        started_at: `status.startTime`, None without one.
+        ready: the status of its Ready condition, None without one.
+        ready_changed_at: that condition's lastTransitionTime.
+        containers: regular containers in order, then restartable init containers in order.
+        requests_milli: the sums over `containers` of the resources for which all of them have a request.
+        pod_level: set where `spec.resources.requests` counts.
+    """
+
+    name: str
+    labels: Mapping[str, str] = {}
+    phase: str = "Running"
+    is_deleting: bool = False
+    started_at: int | None = None
+    ready: str | None = None
+    ready_changed_at: int = 0
+    containers: tuple[ContainerRequests, ...] = ()
+    requests_milli: Mapping[str, int] = {}
+    pod_level: PodLevelRequests | None = None
+
+
+class Scale(Fact, frozen=True, gc=False):
+    """What the scale subresource of the target says; `selector` is its text."""
+
+    replicas: int
+    status_replicas: int = 0
+    selector: str = ""
+
+
+class Failure(Fact, frozen=True, gc=False):
+    """Something could not be read or written.
+
+    Attributes:
+        message: the bare error text.
+        reason: the Status' reason; NO_KIND_MATCH where the target's kind is not served.
+        code: the HTTP status, 0 where the failure arose in the client.
+    """
+
+    message: str
+    reason: str = ""
+    code: int = 0
+
+
+NO_KIND_MATCH = "NoKindMatch"
+
+
+class Sample(Fact, frozen=True, gc=False):
+    """The value of a metric for one pod, averaged over `window_ns` until `taken_at`."""
+
+    value_milli: int
+    taken_at: int = 0
+    window_ns: int = 0
+
+
+class PodSamples(Fact, frozen=True, gc=False):
+    """The answer to a query for a metric of pods.
+
+    Attributes:
+        samples: by pod name; a pod whose answer lacks a container or the resource is not in it.
+        is_empty: whether the answer listed nothing at all.
+    """
+
+    samples: Mapping[str, Sample]
+    is_empty: bool = False
+
+
+class Values(Fact, frozen=True, gc=False):
+    """The answer to a query for an object's or an external metric: its values in thousandths, in order."""
+
+    values_milli: tuple[int, ...]
+
+
+Answer = PodSamples | Values | Failure
+
+
+class Neighbours(Protocol):
+    """The selectors that were stored for the autoscalers of the namespace (see `podscaler.core.model.neighbours`)."""
+
+    def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
+        """The keys of the autoscalers other than `key` whose stored selector matches at least one of the pods."""
+        ...
+
+
+class NoNeighbours:
+    """No other autoscaler in the namespace."""
+
+    def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
+        """Nobody."""
+        del key, pods
+        return set()
+
+
+ALONE = NoNeighbours()
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """What one sync sees.
+
+    Attributes:
+        status: the autoscaler's status as read.
+        generation: its metadata.generation, 0 without one.
+        scale: the target's scale, or why it could not be read.
+        pods: pods of the namespace, in list order; a superset of those that the scale's selector matches.
+        metrics: for each entry of `spec.metrics` the answer, None where nobody asked.
+        neighbours: the stored selectors of the namespace; the autoscaler's own does not matter.
+        is_registered: whether the autoscaler still exists for its informer.
+    """
+
+    scale: Scale | Failure
+    status: HorizontalPodAutoscalerStatus = HorizontalPodAutoscalerStatus()
+    generation: int = 0
+    pods: Sequence[Pod] = ()
+    metrics: Sequence[Answer | None] = ()
+    neighbours: Neighbours = ALONE
+    is_registered: bool = True
+
+
+class IncompleteObservation(ValueError):
+    """A decision needs an answer that the observation does not hold, or holds in another shape."""

@@ -1,0 +1,142 @@
+"""What a decision may depend on besides the autoscaler and the world: flags, feature gates, the emulated version.
+
+The controller's flags and the header of a recording both become a `Settings`.
+
+Source: docs/spec/decision.md 1.2 (Feature gates), docs/spec/controller.md 7 (Flags).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from podscaler.api.machinery import duration
+from podscaler.core.model import emulation
+from podscaler.core.model.emulation import Emulation
+
+SECOND_NS = 1_000_000_000
+
+
+class Gates(msgspec.Struct, frozen=True):
+    """The feature gates that a decision looks at.
+
+    Attributes:
+        scale_to_zero: HPAScaleToZero.
+        generation: HPAGeneration.
+        optimized_selector_store: HPAOptimizedSelectorStore.
+        pod_level_resources: PodLevelResources.
+    """
+
+    scale_to_zero: bool = True
+    generation: bool = True
+    optimized_selector_store: bool = True
+    pod_level_resources: bool = True
+
+
+GATE_NAMES = {
+    "HPAScaleToZero": "scale_to_zero",
+    "HPAGeneration": "generation",
+    "HPAOptimizedSelectorStore": "optimized_selector_store",
+    "PodLevelResources": "pod_level_resources",
+}
+
+
+CURRENT = "current"
+ALGORITHMS = (CURRENT, "v1.1")
+"""Names of the algorithms: today's, and that of Kubernetes v1.1."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """One value for each flag that a decision looks at, with kube-controller-manager's defaults.
+
+    Attributes:
+        tolerance: how far a ratio may be from 1.0 without a change.
+        downscale_stabilization_ns: how far back recommendations hold a scale-down.
+        cpu_initialization_period_ns: see docs/spec/decision.md 6.1 (Grouping pods).
+        initial_readiness_delay_ns: see docs/spec/decision.md 6.1.
+        algorithm: one of ALGORITHMS.
+        upscale_delay_ns, downscale_delay_ns: how long that direction waits after a rescale; None: the algorithm's.
+    """
+
+    tolerance: float = 0.1
+    downscale_stabilization_ns: int = 300 * SECOND_NS
+    cpu_initialization_period_ns: int = 300 * SECOND_NS
+    initial_readiness_delay_ns: int = 30 * SECOND_NS
+    gates: Gates = Gates()
+    emulation: Emulation = emulation.V1_37
+    algorithm: str = CURRENT
+    upscale_delay_ns: int | None = None
+    downscale_delay_ns: int | None = None
+
+    @property
+    def algorithm_shown(self) -> str:
+        """The algorithm's name for traces, empty for today's."""
+        return "" if self.algorithm == CURRENT else self.algorithm
+
+
+DEFAULT = Settings()
+
+_PREFIX = "horizontal-pod-autoscaler-"
+_SPANS = {
+    f"{_PREFIX}downscale-stabilization": "downscale_stabilization_ns",
+    f"{_PREFIX}cpu-initialization-period": "cpu_initialization_period_ns",
+    f"{_PREFIX}initial-readiness-delay": "initial_readiness_delay_ns",
+    f"{_PREFIX}upscale-delay": "upscale_delay_ns",
+    f"{_PREFIX}downscale-delay": "downscale_delay_ns",
+}
+
+
+def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
+    """The settings that recorded flags mean (kube-controller-manager's names; those of no decision are not looked at).
+
+    Args:
+        flags: values as numbers or as texts, spans as Go durations.
+        version: the Kubernetes version whose behaviour is meant, `1.37` or `1.37.0`.
+
+    Raises ValueError naming the flag.
+    """
+    values: dict[str, Any] = {"emulation": parse_version(version)}
+    for flag, value in flags.items():
+        try:
+            if flag in _SPANS:
+                values[_SPANS[flag]] = duration.parse(str(value))
+            elif flag == f"{_PREFIX}tolerance":
+                values["tolerance"] = float(value)
+            elif flag == "feature-gates":
+                values["gates"] = _gates(value)
+            elif flag == "algorithm":
+                values["algorithm"] = parse_algorithm(str(value))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"flag {flag}: {error}") from None
+    return Settings(**values)
+
+
+def parse_algorithm(text: str) -> str:
+    """The name, if an algorithm has it. Raises ValueError."""
+    if text not in ALGORITHMS:
+        raise ValueError(f"{text!r} is not one of {', '.join(ALGORITHMS)}")
+    return text
+
+
+def parse_version(text: str) -> Emulation:
+    """What that version of Kubernetes does, `1.37` or `1.37.0`. Raises ValueError."""
+    known = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
+    if known is None:
+        raise ValueError(f"Kubernetes {text} is not one of {', '.join(emulation.VERSIONS)}")
+    return known
+
+
+def _gates(value: Any) -> Gates:
+    """The gates of `A=true,B=false` or of {"A": true}."""
+    if isinstance(value, Mapping):
+        pairs = {name: str(on).lower() for name, on in value.items()}
+    else:
+        pairs = dict(_pair(part) for part in str(value).split(",") if part.strip())
+    if wrong := [on for on in pairs.values() if on not in {"true", "false"}]:
+        raise ValueError(f"{wrong[0]!r} is neither true nor false")
+    return Gates(**{GATE_NAMES[name]: on == "true" for name, on in pairs.items() if name in GATE_NAMES})
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, _, on = part.partition("=")
+    return name.strip(), on.strip().lower()

@@ -1,0 +1,137 @@
+"""The spec of an autoscaler, read: bounds, metrics, behavior and target as the numbers and texts that a decision needs.
+
+`read` is called once for each edit of an autoscaler (its callers keep the result), `podscaler.core.decide` reads it.
+
+Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5
+(Tolerance), 9 (Normalisation with behavior)).
+"""
+
+from podscaler.api.machinery import quantity
+from podscaler.api.typed import autoscaling
+from podscaler.core.model import emulation, metric_spec
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.metric_spec import Metric
+from podscaler.core.model.model import Fact
+from podscaler.core.model.settings import SECOND_NS
+
+
+class Policy(Fact, frozen=True, gc=False, rename="camel"):
+    """How much one direction may change within a period: `value` pods, or percent of the replicas at its start."""
+
+    type: str
+    value: int
+    period_ns: int
+
+
+class Rules(Fact, frozen=True, gc=False, rename="camel"):
+    """The behavior of one direction.
+
+    Attributes:
+        window_ns: how far back recommendations are looked at; None stands for the flag (scale-down only).
+        select_policy: `Max`, `Min` or `Disabled`.
+        tolerance: a ratio, None for the flag's.
+        longest_period_ns: of the policies, 0 without any.
+    """
+
+    window_ns: int | None
+    select_policy: str
+    policies: tuple[Policy, ...]
+    tolerance: float | None
+    longest_period_ns: int
+
+
+class Behavior(Fact, frozen=True, gc=False, rename="camel"):
+    """The behavior of both directions, with the API's defaults filled in."""
+
+    up: Rules
+    down: Rules
+
+
+class Spec(Fact, frozen=True, gc=False):
+    """An autoscaler's spec.
+
+    Attributes:
+        key: `namespace/name` of the autoscaler.
+        reference: its target, as messages name it.
+        target_fault: what is wrong with `scaleTargetRef.apiVersion`, empty if nothing.
+        scales_on_others: whether a metric is of type Object or External.
+    """
+
+    key: str
+    namespace: str
+    name: str
+    reference: str
+    target_fault: str
+    min_replicas: int
+    max_replicas: int
+    metrics: tuple[Metric, ...]
+    scales_on_others: bool
+    behavior: Behavior | None
+
+
+DEFAULT_METRIC = autoscaling.MetricSpec(
+    type="Resource",
+    resource=autoscaling.ResourceMetricSource(
+        name="cpu", target=autoscaling.MetricTarget(type="Utilization", average_utilization=80)
+    ),
+)
+
+_PERCENT = autoscaling.HPAScalingPolicy("Percent", 100, 15)
+_PODS = autoscaling.HPAScalingPolicy("Pods", 4, 15)
+_NO_RULES = autoscaling.HPAScalingRules()
+
+
+def read(
+    namespace: str, name: str, wire: autoscaling.HorizontalPodAutoscalerSpec, rules: Emulation = emulation.V1_37
+) -> Spec:
+    """What an autoscaler's spec means. Raises ValueError for a quantity that cannot be read.
+
+    The API's defaults are filled in where the spec does not have them yet.
+    """
+    target = wire.scale_target_ref
+    metrics = wire.metrics or (DEFAULT_METRIC,)
+    return Spec(
+        key=f"{namespace}/{name}",
+        namespace=namespace,
+        name=name,
+        reference=f"{target.kind}/{namespace}/{target.name}",
+        target_fault=api_version_fault(target.api_version),
+        min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
+        max_replicas=wire.max_replicas,
+        metrics=tuple(metric_spec.read(each, namespace, rules) for each in metrics),
+        scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
+        behavior=_behavior(wire.behavior) if wire.behavior else None,
+    )
+
+
+def of(wire: autoscaling.HorizontalPodAutoscaler, rules: Emulation = emulation.V1_37) -> Spec:
+    """As `read`, for a whole object."""
+    return read(wire.metadata.namespace, wire.metadata.name, wire.spec, rules)
+
+
+def api_version_fault(text: str) -> str:
+    """What is wrong with an apiVersion: empty for `group/version`, `version` and nothing."""
+    return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
+
+
+def _behavior(wire: autoscaling.HorizontalPodAutoscalerBehavior) -> Behavior:
+    up, down = wire.scale_up or _NO_RULES, wire.scale_down or _NO_RULES
+    up_window_s = up.stabilization_window_seconds or 0
+    return Behavior(
+        up=_rules(up, (_PODS, _PERCENT), up_window_s),
+        down=_rules(down, (_PERCENT,), down.stabilization_window_seconds),
+    )
+
+
+def _rules(
+    wire: autoscaling.HPAScalingRules, defaults: tuple[autoscaling.HPAScalingPolicy, ...], window_s: int | None
+) -> Rules:
+    wire_policies = defaults if wire.policies is None else wire.policies
+    policies = tuple(Policy(each.type, each.value, each.period_seconds * SECOND_NS) for each in wire_policies)
+    return Rules(
+        window_ns=None if window_s is None else window_s * SECOND_NS,
+        select_policy=wire.select_policy or "Max",
+        policies=policies,
+        tolerance=None if wire.tolerance is None else quantity.parse(wire.tolerance).approximate_float(),
+        longest_period_ns=max((each.period_ns for each in policies), default=0),
+    )

@@ -1,0 +1,403 @@
+"""Why a decision came out as it did, as data: every step with its numbers and the rule that applied.
+
+Made by the stages of `podscaler.core.decide` as they go, never computed afterwards, so it cannot disagree with the
+decision. Read by `podscaler.explain`, the replay and the tests; docs/trace.md documents its JSON form, and a
+checker in the tests recomputes replicas and conditions from that JSON alone.
+
+Invariants: amounts are thousandths, instants and spans nanoseconds. Parts that did not take place are None. Building it
+only collects what exists already: no formatting, no copies of long lists.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import Condition
+from podscaler.core.model.history import Recommendation, ScaleEvent
+from podscaler.core.model.spec import Behavior
+
+
+class Step(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """The base of all parts."""
+
+
+class Branch(StrEnum):
+    """Which way the sync went (docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9))."""
+
+    NO_SCALE = "NoScale"
+    DISABLED = "Disabled"
+    ABOVE_MAXIMUM = "AboveMaximum"
+    BELOW_MINIMUM = "BelowMinimum"
+    METRICS = "Metrics"
+
+
+class Group(StrEnum):
+    """What becomes of a pod's sample."""
+
+    COUNTED = "Counted"
+    IGNORED = "Ignored"
+    UNREADY = "Unready"
+    MISSING = "Missing"
+
+
+class PodRule(StrEnum):
+    """The rule that puts a pod into its `group` (docs/spec/decision.md 6.1 (Grouping pods))."""
+
+    group: Group
+
+    def __new__(cls, text: str, group: Group) -> "PodRule":
+        """A member, of the group that its rule leads to."""
+        rule = str.__new__(cls, text)
+        rule._value_ = text
+        rule.group = group
+        return rule
+
+    DELETING = "Deleting", Group.IGNORED
+    FAILED = "Failed", Group.IGNORED
+    PENDING = "Pending", Group.UNREADY
+    NO_SAMPLE = "NoSample", Group.MISSING
+    NO_READY_CONDITION = "NoReadyCondition", Group.UNREADY
+    NOT_STARTED = "NotStarted", Group.UNREADY
+    UNREADY_WHILE_STARTING = "UnreadyWhileStarting", Group.UNREADY
+    SAMPLED_BEFORE_READY = "SampledBeforeReady", Group.UNREADY
+    NEVER_READY = "NeverReady", Group.UNREADY
+    HAS_SAMPLE = "HasSample", Group.COUNTED
+
+
+class PodSample(Step, frozen=True, gc=False):
+    """One pod of the target.
+
+    Attributes:
+        value_milli: its sample, None without one.
+        request_milli: what it requests, None where that does not matter.
+        filled_milli: what was assumed in the second look, None where nothing was.
+    """
+
+    pod: str
+    group: Group
+    rule: PodRule
+    value_milli: int | None = None
+    request_milli: int | None = None
+    filled_milli: int | None = None
+
+
+class Unlisted(Step, frozen=True, gc=False):
+    """A sample of a pod that is not (or no longer) listed."""
+
+    pod: str
+    value_milli: int
+
+
+class Reading(Step, frozen=True, gc=False):
+    """The samples taken together.
+
+    Attributes:
+        usage_milli: the sum of the values.
+        entries: over how many.
+        requests_milli: the sum of the requests, None for an average target.
+        current: percent of the requests, or thousandths for each entry: what is compared with the target.
+        average_milli: thousandths for each entry.
+        ratio: current / target.
+        is_within_tolerance: whether that calls for no change.
+    """
+
+    usage_milli: int
+    entries: int
+    requests_milli: int | None
+    current: int
+    average_milli: int
+    ratio: float
+    is_within_tolerance: bool
+
+
+class Outcome(StrEnum):
+    """How a calculation became a proposal."""
+
+    WITHIN_TOLERANCE = "WithinTolerance"
+    SCALED = "Scaled"
+    STILL_WITHIN_TOLERANCE = "StillWithinTolerance"
+    DIRECTION_REVERSED = "DirectionReversed"
+    REFILLED = "Refilled"
+    WRONG_DIRECTION = "WrongDirection"
+    FROM_ZERO = "FromZero"
+
+
+class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
+    """Resource, ContainerResource and Pods metrics.
+
+    Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value).
+
+    Attributes:
+        pods: in list order.
+        ready_pods: how many were counted.
+        first: without missing and unready pods; None where it failed before.
+        second: with them filled in, None where that was not needed.
+        second_pods: by how many its ratio was multiplied.
+    """
+
+    pods: tuple[PodSample, ...]
+    unlisted: tuple[Unlisted, ...] = ()
+    ready_pods: int = 0
+    first: Reading | None = None
+    second: Reading | None = None
+    second_pods: int | None = None
+    outcome: Outcome | None = None
+
+
+class OfTotal(Step, frozen=True, gc=False, tag_field="method", tag="OfTotal"):
+    """Object and External metrics with a Value target.
+
+    Source: docs/spec/decision.md 6.5 (Object, Value target), 6.7 (External, Value target).
+
+    Attributes:
+        ready_pods: None where they were not counted.
+    """
+
+    usage_milli: int
+    ratio: float
+    is_within_tolerance: bool
+    ready_pods: int | None
+    outcome: Outcome
+
+
+class OfAverage(Step, frozen=True, gc=False, tag_field="method", tag="OfAverage"):
+    """Object and External metrics with an AverageValue target.
+
+    Source: docs/spec/decision.md 6.6 (Object, AverageValue target), 6.8 (External, AverageValue target).
+
+    Attributes:
+        replicas: of the scale's status; the divisor.
+    """
+
+    usage_milli: int
+    replicas: int
+    ratio: float
+    is_within_tolerance: bool
+    reported_milli: int
+    outcome: Outcome
+
+
+class MetricFailure(Step, frozen=True, gc=False):
+    """Why a metric has no proposal: the event's reason, its bare error, and that error as it is returned."""
+
+    reason: str
+    message: str
+    error: str
+
+
+class MetricStep(Step, frozen=True, gc=False):
+    """One metric: what it proposes, or why it does not.
+
+    Attributes:
+        target: percent or thousandths, as its calculation says; None where none is set.
+        subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
+    """
+
+    type: str
+    name: str
+    target: int | None
+    proposal: int | None = None
+    calculation: PerPod | OfTotal | OfAverage | None = None
+    failure: MetricFailure | None = None
+    subject: str = ""
+
+
+class Selection(Step, frozen=True, gc=False):
+    """The pods of the target (docs/spec/decision.md 3.1 (Selector checks)).
+
+    Attributes:
+        selector: the scale's text.
+        pods: how many it picked.
+        overlapping: keys of autoscalers over the same pods, this one included; empty if it is alone.
+        failure: why there are no pods to decide with, else None.
+    """
+
+    selector: str
+    pods: int
+    overlapping: tuple[str, ...] = ()
+    failure: MetricFailure | None = None
+
+
+class Combination(Step, frozen=True, gc=False):
+    """All metrics taken together (docs/spec/decision.md 3.2 (Loop)).
+
+    Attributes:
+        proposal: the largest, None where nothing may be concluded.
+        winner: index of the metric that proposed it.
+        failed: indexes of those that failed.
+        error: what the sync returns for those, else empty.
+    """
+
+    proposal: int | None
+    winner: int | None
+    failed: tuple[int, ...] = ()
+    error: str = ""
+
+
+class Stabilization(Step, frozen=True, gc=False):
+    """What earlier recommendations did to the proposal.
+
+    Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation).
+
+    Attributes:
+        proposal: before.
+        recommendations: all that are remembered.
+        down_cutoff, up_cutoff: only later ones count for that direction (None: that direction has no window).
+        highest, lowest: of the proposal and those that count.
+        result: after.
+        held_by: index of the recommendation that it equals, None where the proposal stands or the current count does.
+    """
+
+    proposal: int
+    recommendations: tuple[Recommendation, ...]
+    down_cutoff: int
+    up_cutoff: int | None
+    highest: int
+    lowest: int | None
+    result: int
+    held_by: int | None
+
+
+class Direction(StrEnum):
+    """Where the stabilized count lies from the current one."""
+
+    UP = "Up"
+    DOWN = "Down"
+    UNCHANGED = "Unchanged"
+
+
+class PolicyBudget(Step, frozen=True, gc=False):
+    """One policy: what it allows from where the period began, and what of that is left.
+
+    Attributes:
+        added, removed: replicas within the period, by this autoscaler.
+        start: replicas at the period's start.
+        limit: what the policy allows now.
+        remaining: how far that is from the current count, in the direction asked for (negative: overdrawn).
+    """
+
+    type: str
+    value: int
+    period_ns: int
+    added: int
+    removed: int
+    start: int
+    limit: int
+    remaining: int
+
+
+class Limits(Step, frozen=True, gc=False):
+    """What rates and bounds did to the stabilized count (docs/spec/decision.md 8, 9.3 (Rates and bounds)).
+
+    Attributes:
+        wanted: before.
+        direction: rates matter only where it is not UNCHANGED.
+        select_policy: which of the policies counts; empty without behavior.
+        policies: in order; empty where none was looked at.
+        rate_limit: how far the rate allows to go, None where rates do not matter.
+        bound: the number that applied, None where none was near.
+        reason: of ScalingLimited.
+        result: after.
+        scale_ups, scale_downs: all remembered changes, from which the policies take what was added and removed; empty
+            without behavior.
+    """
+
+    wanted: int
+    direction: Direction
+    select_policy: str
+    policies: tuple[PolicyBudget, ...]
+    rate_limit: int | None
+    bound: int | None
+    reason: str
+    result: int
+    scale_ups: tuple[ScaleEvent, ...] = ()
+    scale_downs: tuple[ScaleEvent, ...] = ()
+
+
+class ZeroRules(Step, frozen=True, gc=False):
+    """What matters at and around zero replicas (docs/spec/decision.md 2 (step 7))."""
+
+    is_enabled: bool
+    was_scaled_to_zero: bool
+    scales_on_others: bool
+
+
+class Write(Step, frozen=True, gc=False):
+    """What became of the scale: when it was written, or the error with which it was not."""
+
+    replicas: int
+    at: int
+    error: str = ""
+
+
+class Cooldown(Step, frozen=True, gc=False):
+    """What the time since the last rescale forbids.
+
+    Attributes:
+        up_delay_ns, down_delay_ns: how long that direction waits after a rescale.
+        scaled_at: when the last one was; None where there was none.
+        up_until, down_until: until when that direction waits now; None where it does not.
+        held: the count that would have been written otherwise; None where nothing is held back.
+    """
+
+    up_delay_ns: int
+    down_delay_ns: int
+    scaled_at: int | None = None
+    up_until: int | None = None
+    down_until: int | None = None
+    held: int | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a direction waits now."""
+        return self.up_until is not None or self.down_until is not None
+
+
+class Trace(Step, frozen=True, gc=False):
+    """One decision.
+
+    Attributes:
+        now: when the sync began.
+        version: of Kubernetes, whose arithmetic applies (`1.37`).
+        conditions_before: as the status had them.
+        scale_failure: why there is no scale, else empty; `error` has the prefix.
+        behavior: of the spec, with the API's defaults; None without one.
+        tolerance_down, tolerance_up: how far below and above 1.0 a ratio calls for no change.
+        is_lifted: whether the result was raised to the minimum on the way from zero (docs/spec/decision.md 2
+            (step 10.7)).
+        current_replicas, status_replicas: of the scale.
+        desired: the count that the sync ended with; None where it ended before that.
+        reason: of the rescale.
+        cooldown: None where there are no delays.
+        algorithm: its name where it is not today's.
+        write: None where the scale stays as it is.
+        status_failure: why the status could not be written, else empty.
+    """
+
+    now: int
+    autoscaler: str
+    version: str
+    branch: Branch
+    min_replicas: int
+    max_replicas: int
+    conditions_before: tuple[Condition, ...]
+    scale_failure: str = ""
+    current_replicas: int | None = None
+    status_replicas: int | None = None
+    zero: ZeroRules | None = None
+    behavior: Behavior | None = None
+    tolerance_down: float | None = None
+    tolerance_up: float | None = None
+    selection: Selection | None = None
+    metrics: tuple[MetricStep, ...] = ()
+    combination: Combination | None = None
+    stabilization: Stabilization | None = None
+    limits: Limits | None = None
+    is_lifted: bool = False
+    cooldown: Cooldown | None = None
+    desired: int | None = None
+    reason: str = ""
+    write: Write | None = None
+    status_failure: str = ""
+    error: str = ""
+    algorithm: str = ""

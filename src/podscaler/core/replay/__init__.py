@@ -1,0 +1,5 @@
+"""Recorded syncs decided again.
+
+Reading order: `replay` is the entry point.
+May import: `core` and below.
+"""

@@ -1,0 +1,90 @@
+"""An observation as it would be, had the metrics been what somebody else reported: samples scaled to other averages.
+
+The comparison of two controllers asks whether a decision differs because the other sampled at another moment. What the
+other saw is in its status, as averages; which pods were ready and what they request is in our own observation. So our
+samples are scaled until the status that they give shows what the other's shows.
+
+Invariant: pure; what cannot be scaled (other metrics, nothing to scale from, failures) gives None.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import msgspec
+
+from podscaler.api.machinery import quantity
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus, MetricStatus, MetricValueStatus
+from podscaler.core.model.model import Answer, Failure, Observation, PodSamples, Values
+
+Span = tuple[Fraction, Fraction]
+"""Between which values a reported one was before it was cut off to a whole number."""
+
+
+def between(
+    observation: Observation, ours: HorizontalPodAutoscalerStatus, theirs: HorizontalPodAutoscalerStatus
+) -> tuple[Observation, Observation] | None:
+    """The observation with the least and with the most that the other's status may stand for.
+
+    Args:
+        observation: with answers for all metrics.
+        ours: the status that it gave.
+        theirs: the status that another controller wrote.
+
+    Returns None where the two do not show the same metrics, or one of them shows none.
+    """
+    mine, other = ours.current_metrics or (), theirs.current_metrics or ()
+    answers = observation.metrics
+    if not mine or not len(mine) == len(other) == len(answers):
+        return None
+    spans = [_factors(before, after) for before, after in zip(mine, other, strict=True)]
+    low = [None if span is None else _scaled(answer, span[0]) for answer, span in zip(answers, spans, strict=True)]
+    high = [None if span is None else _scaled(answer, span[1]) for answer, span in zip(answers, spans, strict=True)]
+    if None in low or None in high:
+        return None
+    return _with(observation, low), _with(observation, high)
+
+
+def _with(observation: Observation, answers: Sequence[Answer | None]) -> Observation:
+    return msgspec.structs.replace(observation, metrics=tuple(answers))
+
+
+def _factors(ours: MetricStatus, theirs: MetricStatus) -> Span | None:
+    """By what to multiply, at least and at most."""
+    before, after = _current(ours), _current(theirs)
+    if ours.type != theirs.type or before is None or after is None:
+        return None
+    mine, other = _span(before), _span(after)
+    if mine is None or other is None or mine[0] <= 0:
+        return None
+    return other[0] / mine[1], other[1] / mine[0]
+
+
+def _current(metric: MetricStatus) -> MetricValueStatus | None:
+    for part in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
+        if part is not None:
+            return part.current
+    return None
+
+
+def _span(value: MetricValueStatus) -> Span | None:
+    if value.average_utilization is not None:
+        return Fraction(value.average_utilization), Fraction(value.average_utilization + 1)
+    text = value.value if value.value not in (None, "0") else value.average_value
+    if text is None:
+        return None
+    milli = quantity.parse(text).milli_value()
+    return Fraction(milli), Fraction(milli + 1)
+
+
+def _scaled(answer: Answer | None, factor: Fraction) -> Answer | None:
+    match answer:
+        case PodSamples():
+            samples = {
+                pod: msgspec.structs.replace(sample, value_milli=round(sample.value_milli * factor))
+                for pod, sample in answer.samples.items()
+            }
+            return msgspec.structs.replace(answer, samples=samples)
+        case Values():
+            return Values(tuple([round(value * factor) for value in answer.values_milli]))
+        case Failure() | None:
+            return None

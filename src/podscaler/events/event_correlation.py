@@ -1,0 +1,134 @@
+"""Which Events reach the API server: repeats are counted, floods of variants combined, and floods of anything dropped.
+
+Recorders of events (`reconcile.events`, `registry.events`) give each one through `Correlator.correlate` before it
+is written. Steps, in order:
+
+1. Aggregation: a group (one object, type and reason) with 10 or more distinct messages within 10 minutes of one another
+   sends one combined event in place of the single ones.
+2. Counting: an event that was sent before is not created again; its `count` rises.
+3. Spam filter: a bucket of 25 tokens for each object and type, refilled by one in 5 minutes. What finds no token is
+   dropped, after it was counted, so that the next one that gets through shows the larger count.
+
+Nothing here waits or sends; time comes with the events. Memory is bounded by 4096 entries for each step.
+
+Source: docs/spec/controller.md 6 (Events); client-go/tools/record (documentation).
+"""
+
+import random
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from podscaler.api.machinery import names
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.lru import LRU
+
+CACHE_ENTRIES = 4096
+GROUP_MESSAGES = 10
+GROUP_AGE_MAX_NS = 600 * NANOSECONDS
+BURST_TOKENS = 25.0
+REFILL_NS = 300 * NANOSECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class EventDraft:
+    """One event to be.
+
+    Attributes:
+        subject: what identifies the object that it is about (and the part of it, where that is known).
+        object_name: the object's name, from which the Event's is made.
+        type: `Normal` or `Warning`.
+        reason, message: what happened.
+        at_ns: when, nanoseconds since the epoch.
+        name: the Event object's.
+        first_at_ns: when it happened first.
+        count: how often it happened.
+        combined: whether it stands for many different ones.
+    """
+
+    subject: Hashable
+    object_name: str
+    type: str
+    reason: str
+    message: str
+    at_ns: int
+    name: str = ""
+    first_at_ns: int = 0
+    count: int = 1
+    combined: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    messages: set[str] = field(default_factory=set)
+    last_at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    name: str
+    first_at_ns: int
+    count: int
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled_at_ns: int
+
+
+class Correlator:
+    """The three steps with their memories.
+
+    Args:
+        rng: for the message that leaves a full group, and for names where the object's cannot be used.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._groups: LRU[tuple[Hashable, str, str], _Group] = LRU(CACHE_ENTRIES)
+        self._sent: LRU[tuple[Hashable, str, str, str], _Sent] = LRU(CACHE_ENTRIES)
+        self._buckets: LRU[tuple[Hashable, str], _Bucket] = LRU(CACHE_ENTRIES)
+
+    def correlate(self, event: EventDraft) -> EventDraft | None:
+        """The event to send, named and counted: to create if its count is 1, else to patch. None: send nothing."""
+        event = self._aggregated(replace(event, name=self._name(event), first_at_ns=event.at_ns))
+        event = self._counted(event)
+        return event if self._has_token(event) else None
+
+    def _aggregated(self, event: EventDraft) -> EventDraft:
+        key = (event.subject, event.type, event.reason)
+        group = self._groups.find(key)
+        if group is None or event.at_ns - group.last_at_ns > GROUP_AGE_MAX_NS:
+            self._groups.put(key, group := _Group())
+        group.messages.add(event.message)
+        group.last_at_ns = event.at_ns
+        if len(group.messages) < GROUP_MESSAGES:
+            return event
+        group.messages.discard(self._rng.choice(sorted(group.messages)))
+        return replace(event, message=f"(combined from similar events): {event.message}", combined=True)
+
+    def _counted(self, event: EventDraft) -> EventDraft:
+        message = "" if event.combined else event.message
+        key = (event.subject, event.type, event.reason, message)
+        before = self._sent.find(key)
+        if before is not None:
+            event = replace(event, name=before.name, first_at_ns=before.first_at_ns, count=before.count + 1)
+        self._sent.put(key, _Sent(event.name, event.first_at_ns, event.count))
+        return event
+
+    def _has_token(self, event: EventDraft) -> bool:
+        key = (event.subject, event.type)
+        bucket = self._buckets.find(key)
+        if bucket is None:
+            self._buckets.put(key, bucket := _Bucket(BURST_TOKENS, event.at_ns))
+        refill = (event.at_ns - bucket.filled_at_ns) / REFILL_NS
+        bucket.tokens = min(BURST_TOKENS, bucket.tokens + max(refill, 0.0))
+        bucket.filled_at_ns = event.at_ns
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+    def _name(self, event: EventDraft) -> str:
+        name = f"{event.object_name}.{event.at_ns:x}"
+        return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_faults(name) else name

@@ -1,0 +1,103 @@
+"""Two decisions about the same facts, side by side: as it is, and with another spec.
+
+`podscaler explain --what-if` shows one.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.core.model.trace import Step
+from podscaler.explain import wording
+from podscaler.explain.explained import Explanation
+from podscaler.explain.verdict import Verdict
+
+
+class ComparisonRow(Step, frozen=True, gc=False):
+    """One number in both decisions."""
+
+    label: str
+    as_it_is: str
+    what_if: str
+
+
+class Comparison(Step, frozen=True, gc=False):
+    """See the module.
+
+    Attributes:
+        assignments: what is different, as written.
+        summary: the difference in one sentence.
+        rows: both outcomes, number by number.
+        explanation: of the other decision.
+    """
+
+    assignments: str
+    summary: str
+    rows: tuple[ComparisonRow, ...]
+    explanation: Explanation
+
+
+def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Comparison:
+    """The comparison of two decisions, of which one may not have looked at metrics."""
+    before, after = dict(_cells(as_it_is)), dict(_cells(what_if))
+    metrics = before if len(before) > len(after) else after
+    rows = [ComparisonRow(label, before.get(label, "-"), after.get(label, "-")) for label in metrics]
+    aside = "" if as_it_is.source.has_history else ", history aside"
+    difference = _difference(as_it_is.verdict, what_if.verdict)
+    summary = f"With {assignments} {as_it_is.autoscaler} {difference}{aside}."
+    return Comparison(assignments, summary, tuple(rows), what_if)
+
+
+def _difference(before: Verdict, after: Verdict) -> str:
+    if after.desired == before.desired and after.is_change == before.is_change:
+        either_way = f"{_end(after)} either way"
+        if after.wanted == before.wanted:
+            return either_way
+        return f"wants {_count(after.wanted)} instead of {_count(before.wanted)}, but {either_way}"
+    return f"{_end(after)} instead of {_instead(before)}"
+
+
+def _end(verdict: Verdict) -> str:
+    if verdict.current is None:
+        return "does nothing"
+    return f"goes from {verdict.current} to {verdict.desired}" if verdict.is_change else f"stays at {verdict.current}"
+
+
+def _instead(verdict: Verdict) -> str:
+    return f"going to {verdict.desired}" if verdict.is_change else f"staying at {verdict.current}"
+
+
+def _count(replicas: int | None) -> str:
+    return "nothing" if replicas is None else str(replicas)
+
+
+def _cells(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    trace, verdict = explanation.trace, explanation.verdict
+    yield "bounds", f"{trace.min_replicas} to {trace.max_replicas}"
+    for index, metric in enumerate(trace.metrics):
+        yield f"metrics[{index}] proposes", "failed" if metric.failure else _count(metric.proposal)
+    yield "wants", _count(verdict.wanted)
+    if explanation.source.has_history:
+        yield "stabilized", str(trace.stabilization.result) if trace.stabilization else "-"
+        yield "limited", str(trace.limits.result) if trace.limits else "-"
+    yield "result", f"{_count(verdict.current)} -> {_count(verdict.desired)}"
+    yield "ending", verdict.ending.value
+    if explanation.source.has_history:
+        yield "next change", _next(explanation)
+
+
+def _next(explanation: Explanation) -> str:
+    change = explanation.next_change
+    if change is None:
+        return "-"
+    if change.at <= explanation.at:
+        return f"to {change.replicas} at the next sync"
+    return f"to {change.replicas} in {wording.wait(change.at - explanation.at)}"
+
+
+def text(comparison: Comparison, as_it_is: Explanation) -> str:
+    """The difference, both sentences, and the table, as lines of text."""
+    head = ("", "as it is", "what if")
+    table = [head, *((row.label, row.as_it_is, row.what_if) for row in comparison.rows)]
+    widths = [max(len(cells[column]) for cells in table) for column in range(2)]
+    lines = [comparison.summary, f"As it is: {as_it_is.summary}", f"What if: {comparison.explanation.summary}", ""]
+    lines += [f"  {first:<{widths[0]}}  {second:<{widths[1]}}  {third}" for first, second, third in table]
+    return "\n".join(lines)

@@ -1,0 +1,107 @@
+"""The explanation of one decision: the sentence, what can be done, and the steps, as data and as text.
+
+`podscaler explain` calls `explain`, and prints the result as JSON or with `text`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.typed.autoscaling import Condition
+from podscaler.core.decision import Decision
+from podscaler.core.model.trace import Step, Trace
+from podscaler.explain import advice, outlook, sentence, steps, verdict
+from podscaler.explain.line import Section
+from podscaler.explain.outlook import Outlook
+from podscaler.explain.source import TraceSource
+from podscaler.explain.told import ReportedEvent
+from podscaler.explain.verdict import Verdict
+
+
+class Explanation(Step, frozen=True, gc=False):
+    """See the module.
+
+    Attributes:
+        autoscaler: `namespace/name`.
+        at: the instant of the decision.
+        summary: one sentence, with its full stop.
+        next_change: the earliest change where the count is held back, else None.
+        advice: what can be done, most important first.
+        steps: what was read and computed, in order.
+        conditions, events: what the autoscaler said about it.
+        trace: all of it as data.
+    """
+
+    autoscaler: str
+    at: int
+    source: TraceSource
+    summary: str
+    verdict: Verdict
+    next_change: Outlook | None
+    advice: tuple[str, ...]
+    steps: tuple[Section, ...]
+    conditions: tuple[Condition, ...]
+    events: tuple[ReportedEvent, ...]
+    trace: Trace
+
+
+def explain(
+    trace: Trace,
+    source: TraceSource = TraceSource.RECORDING,
+    *,
+    conditions: Sequence[Condition] = (),
+    events: Sequence[ReportedEvent] = (),
+) -> Explanation:
+    """The explanation of a decision.
+
+    Args:
+        conditions, events: what the decision said, where that is known.
+    """
+    ended = verdict.of(trace)
+    change = outlook.of(trace) if source.has_history else None
+    return Explanation(
+        autoscaler=trace.autoscaler,
+        at=trace.now,
+        source=source,
+        summary=f"{sentence.of(trace, ended, change, source)}.",
+        verdict=ended,
+        next_change=change,
+        advice=advice.of(trace, ended),
+        steps=steps.of(trace, source, conditions, events),
+        conditions=tuple(conditions),
+        events=tuple(events),
+        trace=trace,
+    )
+
+
+def of_decision(decision: Decision, source: TraceSource = TraceSource.RECORDING) -> Explanation:
+    """The explanation of a decision that is at hand; one that nobody has carried out yet has not said anything."""
+    if not source.is_past:
+        return explain(decision.trace, source, conditions=decision.trace.conditions_before)
+    events = [ReportedEvent(event.type, event.reason, event.message) for event in decision.events]
+    return explain(decision.trace, source, conditions=decision.status.conditions or (), events=events)
+
+
+def text(explanation: Explanation) -> str:
+    """All of an explanation as lines of text: the sentence first, then advice, then the steps."""
+    return "\n".join(_lines(explanation))
+
+
+def _lines(explanation: Explanation) -> Iterable[str]:
+    yield explanation.summary
+    for each in explanation.advice:
+        yield f"To do: {each}."
+    yield from section_lines(explanation.steps)
+
+
+def steps_text(explanation: Explanation) -> str:
+    """The steps alone, as lines of text."""
+    return "\n".join(section_lines(explanation.steps))
+
+
+def section_lines(sections: Iterable[Section]) -> Iterable[str]:
+    """The sections as lines of text, each after an empty line."""
+    for section in sections:
+        yield ""
+        yield section.title
+        width = max((len(line.label) for line in section.lines), default=0)
+        for line in section.lines:
+            yield f"  {line.label:<{width}}  {line.text}"

@@ -1,0 +1,143 @@
+"""What holds a count back, in words: a recommendation within a window, a policy that is used up, a bound.
+
+Called for the sentence.
+
+Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
+"""
+
+from collections.abc import Sequence
+
+from podscaler.core.model.history import Recommendation, ScaleEvent
+from podscaler.core.model.trace import Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
+from podscaler.explain import wording
+from podscaler.explain.verdict import Verdict, VerdictReason
+
+
+def reason(trace: Trace, verdict: Verdict) -> str:
+    """Why the count is not what the metrics want, as a clause; empty where it is."""
+    step, limits = trace.stabilization, trace.limits
+    if step is None or limits is None:
+        return ""
+    if verdict.ending is VerdictReason.COOLING and trace.cooldown is not None:
+        return _rest(trace, trace.cooldown)
+    if verdict.ending is VerdictReason.STABILIZED:
+        return _window(trace, step) + _bound_beyond(trace, step)
+    if verdict.ending is VerdictReason.RATE_LIMITED:
+        return _rate(trace, limits)
+    if verdict.ending is VerdictReason.AT_BOUND:
+        return _bound(trace, limits)
+    if verdict.ending is VerdictReason.LIFTED:
+        return f"minReplicas is {trace.min_replicas}"
+    return ""
+
+
+def _rest(trace: Trace, cooldown: Cooldown) -> str:
+    is_up = (cooldown.held or 0) > (trace.current_replicas or 0)
+    delay_ns = cooldown.up_delay_ns if is_up else cooldown.down_delay_ns
+    which = "scaling up" if is_up else "scaling down"
+    scaled = wording.age(cooldown.scaled_at or 0, trace.now)
+    return f"the last rescale was {scaled}, and {which} waits {wording.span(delay_ns)} after one"
+
+
+def _window(trace: Trace, step: Stabilization) -> str:
+    is_down = step.result > step.proposal
+    cutoff = step.down_cutoff if is_down or step.up_cutoff is None else step.up_cutoff
+    held = holder(step)
+    which = "scaling down" if is_down else "scaling up"
+    window = wording.span(trace.now - cutoff)
+    if held is None:
+        return f"the window of {window} holds back {which}"
+    found = f"a recommendation of {held.replicas} from {wording.age(held.at, trace.now)}"
+    current = trace.current_replicas or 0
+    if (current < step.result) if is_down else (current > step.result):
+        return f"{found} still counts ({which} looks back {window})"
+    return f"{found} holds back {which} for {window}"
+
+
+def _bound_beyond(trace: Trace, step: Stabilization) -> str:
+    """That a bound would keep the count where it is even without the window; empty where it would not."""
+    if step.proposal < trace.min_replicas == trace.current_replicas:
+        return f", and minReplicas is {trace.min_replicas}"
+    if step.proposal > trace.max_replicas == trace.current_replicas:
+        return f", and maxReplicas is {trace.max_replicas}"
+    return ""
+
+
+def holder(step: Stabilization) -> Recommendation | None:
+    """The latest recommendation that keeps the count from going farther; None where there is none."""
+    if step.result > step.proposal:
+        is_open = step.up_cutoff is None
+        held = [
+            each
+            for each in step.recommendations
+            if (each.at >= step.down_cutoff if is_open else each.at > step.down_cutoff) and each.replicas >= step.result
+        ]
+    else:
+        cutoff = step.down_cutoff if step.up_cutoff is None else step.up_cutoff
+        held = [each for each in step.recommendations if each.at > cutoff and each.replicas <= step.result]
+    return max(held, key=lambda each: each.at, default=None)
+
+
+def _bound(trace: Trace, limits: Limits) -> str:
+    if limits.reason == "TooFewReplicas":
+        return f"minReplicas is {trace.min_replicas}"
+    return f"maxReplicas is {trace.max_replicas}"
+
+
+def _rate(trace: Trace, limits: Limits) -> str:
+    if not limits.select_policy:
+        return "without a behavior one sync at most doubles the count (4 are always allowed)"
+    which = "scaling up" if limits.direction is Direction.UP else "scaling down"
+    if limits.select_policy == "Disabled":
+        return f"{which} is disabled (selectPolicy: Disabled)"
+    decisive = binding_policy(limits)
+    if decisive is None:
+        return f"no policy allows {which}"
+    named = f"the policy of {policy(decisive)}{_choice(limits)}"
+    if decisive.remaining > 0:
+        return f"{named} allows {decisive.limit}{_since(trace, limits, decisive)}"
+    used = _used(trace, limits, decisive)
+    return f"{used} used up {named}" if used else f"{named} allows no change from {trace.current_replicas}"
+
+
+def policy(budget: PolicyBudget) -> str:
+    """A policy: `4 pods each 1 min`, `10 % each 15 s`."""
+    unit = "%" if budget.type == "Percent" else "pod" if budget.value == 1 else "pods"
+    return f"{budget.value} {unit} each {wording.span(budget.period_ns)}"
+
+
+def binding_policy(limits: Limits) -> PolicyBudget | None:
+    """The policy that decides, None where there is none."""
+    takes_least = limits.select_policy == "Min"
+    choose = min if takes_least else max
+    return choose(limits.policies, key=lambda each: each.remaining, default=None)
+
+
+def _choice(limits: Limits) -> str:
+    if len(limits.policies) < 2:
+        return ""
+    kind = "strictest" if limits.select_policy == "Min" else "most generous"
+    return f" (the {kind} of {len(limits.policies)})"
+
+
+def _within(events: Sequence[ScaleEvent], trace: Trace, budget: PolicyBudget) -> list[ScaleEvent]:
+    return [event for event in events if event.at > trace.now - budget.period_ns]
+
+
+def _used(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+    """The changes that count for a policy, in its direction; empty where there were none."""
+    is_up = limits.direction is Direction.UP
+    events = _within(limits.scale_ups if is_up else limits.scale_downs, trace, budget)
+    if not events:
+        return ""
+    kind = "scale-up" if is_up else "scale-down"
+    total, latest = sum(event.change for event in events), max(event.at for event in events)
+    since = wording.age(latest, trace.now)
+    if len(events) == 1:
+        return f"a {kind} by {wording.count(total, 'replica')} {since}"
+    return f"{len(events)} {kind}s by {wording.count(total, 'replica')} together, the last {since},"
+
+
+def _since(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+    used = _used(trace, limits, budget)
+    return f" after {used.rstrip(',')}" if used else ""

@@ -1,0 +1,189 @@
+"""From the proposal to the count, step by step: windows, policies, bounds, and what was written.
+
+Called by `steps`.
+
+Source: docs/spec/decision.md 3.2 (Loop), 8 (Normalisation without behavior), 9 (Normalisation with behavior).
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from podscaler.core.model.history import Recommendation, ScaleEvent
+from podscaler.core.model.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
+from podscaler.explain import holds, wording
+from podscaler.explain.line import Line, Section
+from podscaler.explain.source import TraceSource
+
+RUNS_SHOWN = 5
+
+
+def section(trace: Trace, source: TraceSource) -> Section:
+    """The section from the metrics' proposals to the scale."""
+    return Section("Decision", tuple(_lines(trace, source)))
+
+
+def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
+    if trace.combination is not None and trace.metrics:
+        yield Line("metrics", _combined(trace, trace.combination))
+    if trace.stabilization is not None and trace.limits is not None:
+        if source.has_history:
+            yield from _windows(trace, trace.stabilization)
+        else:
+            yield Line("window", "not known: the controller's recommendations are not")
+        yield from _limits(trace, trace.limits, source)
+    if trace.cooldown is not None:
+        yield Line("cooldown", _cooldown(trace, trace.cooldown))
+    if trace.is_lifted:
+        yield Line("lifted", f"to minReplicas, {trace.min_replicas}, on the way from zero")
+    yield Line("result", _result(trace) + _reservation(trace, source))
+    yield Line("scale", _scale(trace, source))
+
+
+def _combined(trace: Trace, combination: Combination) -> str:
+    failed = f"; failed: {', '.join(f'metrics[{index}]' for index in combination.failed)}" if combination.failed else ""
+    if combination.winner is None:
+        return f"no proposal{failed}"
+    best = trace.metrics[combination.winner].proposal
+    proposals = [str(step.proposal) for step in trace.metrics if step.proposal is not None]
+    among = f", the largest of {', '.join(proposals)}" if len(proposals) > 1 else ""
+    text = f"{best} by metrics[{combination.winner}]{among}{failed}"
+    return text if combination.proposal is not None else f"{text}: nothing is scaled down while metrics fail"
+
+
+def _windows(trace: Trace, step: Stabilization) -> Iterable[Line]:
+    if step.up_cutoff is not None:
+        yield Line("window up", _window(trace, step, step.up_cutoff, _lowest(trace, step)))
+    yield Line("window down", _window(trace, step, step.down_cutoff, _highest(trace, step)))
+    yield Line("stabilized", _stabilized(trace, step))
+
+
+def _window(trace: Trace, step: Stabilization, cutoff: int, found: str) -> str:
+    window_ns = trace.now - cutoff
+    if not window_ns:
+        return "none"
+    is_open = step.up_cutoff is None
+    inside = [each for each in step.recommendations if each.at > cutoff or (is_open and each.at == cutoff)]
+    older = len(step.recommendations) - len(inside)
+    left_out = f", {older} older" if older else ""
+    return f"{wording.span(window_ns)}: {_runs(trace, inside)}{left_out}; {found}"
+
+
+def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
+    """Recommendations in the order of time, equal ones together; the latest runs of them."""
+    ordered = sorted(recommendations, key=lambda each: each.at)
+    runs = [list(run) for _, run in groupby(ordered, key=lambda each: each.replicas)]
+    if not runs:
+        return "no recommendations"
+    shown = [_run(trace, run) for run in runs[-RUNS_SHOWN:]]
+    return ("... " if len(runs) > RUNS_SHOWN else "") + ", ".join(shown)
+
+
+def _run(trace: Trace, run: Sequence[Recommendation]) -> str:
+    first, last = wording.age(run[0].at, trace.now), wording.age(run[-1].at, trace.now)
+    if first == last:
+        return f"{run[0].replicas} ({last})"
+    return f"{run[0].replicas} ({len(run)} times, {first.removesuffix(' ago')} to {last})"
+
+
+def _highest(trace: Trace, step: Stabilization) -> str:
+    return f"highest {step.highest}{_at(trace, step, step.highest, step.down_cutoff)}"
+
+
+def _lowest(trace: Trace, step: Stabilization) -> str:
+    lowest = step.proposal if step.lowest is None else step.lowest
+    return f"lowest {lowest}{_at(trace, step, lowest, step.up_cutoff or 0)}"
+
+
+def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
+    if replicas == step.proposal:
+        return " (the proposal itself)"
+    latest = max(each.at for each in step.recommendations if each.replicas == replicas and each.at >= cutoff)
+    return f" ({wording.age(latest, trace.now)})"
+
+
+def _stabilized(trace: Trace, step: Stabilization) -> str:
+    if step.result == step.proposal:
+        return f"{step.result}, as proposed"
+    held = holds.holder(step)
+    if held is None or held.replicas != step.result:
+        return f"{step.result}, the current count, instead of {step.proposal}"
+    return f"{step.result}, recommended {wording.age(held.at, trace.now)}, instead of {step.proposal}"
+
+
+def _limits(trace: Trace, limits: Limits, source: TraceSource) -> Iterable[Line]:
+    if limits.select_policy == "Disabled":
+        yield Line("policies", f"none: scaling {limits.direction.value.lower()} is disabled")
+    elif limits.select_policy and not source.has_history:
+        yield Line("policies", "not known how much of them is used up: the controller's changes are not")
+    elif limits.select_policy:
+        for budget in limits.policies:
+            yield Line("policy", _budget(trace, limits, budget))
+        yield Line("rate", f"{_choice(limits)}: to {limits.rate_limit} at {_most(limits)}")
+    elif limits.rate_limit is not None and limits.direction is Direction.UP:
+        yield Line("rate", f"twice the current count, but 4 at least: to {limits.rate_limit} at most")
+    yield Line("bounds", _bounds(trace, limits))
+
+
+def _most(limits: Limits) -> str:
+    return "most" if limits.direction is Direction.UP else "least"
+
+
+def _choice(limits: Limits) -> str:
+    return "the policy that allows least" if limits.select_policy == "Min" else "the policy that allows most"
+
+
+def _budget(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+    cutoff = trace.now - budget.period_ns
+    added, removed = (_changes(trace, events, cutoff) for events in (limits.scale_ups, limits.scale_downs))
+    within = " and ".join(f"{verb} {text}" for verb, text in (("added", added), ("removed", removed)) if text)
+    changed = f"{within} in that time, so it began at {budget.start}" if within else "nothing changed in that time"
+    left = f"{budget.remaining} left" if budget.remaining >= 0 else f"overdrawn by {-budget.remaining}"
+    return f"{holds.policy(budget)}: {changed}; allows {budget.limit}, {left}"
+
+
+def _changes(trace: Trace, events: Sequence[ScaleEvent], cutoff: int) -> str:
+    counted = [event for event in events if event.at > cutoff]
+    return ", ".join(f"{event.change} ({wording.age(event.at, trace.now)})" for event in counted[-RUNS_SHOWN:])
+
+
+def _bounds(trace: Trace, limits: Limits) -> str:
+    ends = f"{trace.min_replicas} to {trace.max_replicas}"
+    if limits.bound is None:
+        return f"{ends}: nothing to limit ({limits.reason})"
+    return f"{ends}: {limits.result} instead of {limits.wanted} ({limits.reason})"
+
+
+def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
+    up, down = (wording.span(ns) if ns else "not" for ns in (cooldown.up_delay_ns, cooldown.down_delay_ns))
+    waits = f"after a rescale scaling up waits {up}, scaling down {down}"
+    if cooldown.scaled_at is None:
+        return f"{waits}; there was none yet"
+    held = "" if cooldown.held is None else f", so {cooldown.held} has to wait"
+    return f"{waits}; the last was {wording.age(cooldown.scaled_at, trace.now)}{held}"
+
+
+def _result(trace: Trace) -> str:
+    if trace.desired is None:
+        return "none: the count stays as it is" if trace.current_replicas is not None else "none"
+    if trace.desired == trace.current_replicas:
+        return f"{trace.desired}, as it is"
+    return f"{trace.desired} instead of {trace.current_replicas}"
+
+
+def _reservation(trace: Trace, source: TraceSource) -> str:
+    """That history, where it is not known, may have another result."""
+    is_open = trace.limits is not None and trace.desired != trace.current_replicas
+    return ", if nothing holds it back" if is_open and not source.has_history else ""
+
+
+def _scale(trace: Trace, source: TraceSource) -> str:
+    if trace.write is None:
+        return "not written"
+    if trace.write.error:
+        return f"not written: {trace.write.error}"
+    reason = f" ({trace.reason})" if trace.reason else ""
+    if source is TraceSource.RECORDING:
+        return f"{trace.write.replicas} written at {wording.clock_time(trace.write.at)}{reason}"
+    if source is TraceSource.WHAT_IF:
+        return f"{trace.write.replicas} would have been written{reason}"
+    return f"nothing is written by this command; the controller acts at its next sync{reason}"

@@ -1,0 +1,120 @@
+"""One metric, step by step: samples, sums, ratio, tolerance, proposal; or why it failed.
+
+Called by `steps`.
+
+Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
+"""
+
+from collections.abc import Iterable
+
+from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading, Trace
+from podscaler.explain import metric_words, pod_steps, wording
+from podscaler.explain.line import Line, Section
+
+
+def section(trace: Trace, index: int) -> Section:
+    """The section of the metric with that index."""
+    step = trace.metrics[index]
+    title = f"metrics[{index}], {step.type}: {metric_words.full_name(step)}, target {metric_words.target(step)}"
+    return Section(title, tuple(_lines(trace, step)))
+
+
+def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
+    calculation = step.calculation
+    if isinstance(calculation, PerPod):
+        yield from _per_pod(trace, step, calculation)
+    elif calculation is not None:
+        yield from _total(trace, step, calculation)
+    if step.failure is not None:
+        yield Line("failed", step.failure.message)
+        if step.failure.reason:
+            yield Line("reason", step.failure.reason)
+    else:
+        yield Line("proposal", _proposal(trace, step))
+
+
+def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Line]:
+    yield from pod_steps.lines(step, calculation)
+    if calculation.first is not None:
+        yield Line("sum", _mean(step, calculation.first) if trace.algorithm else _sum(step, calculation.first))
+        yield Line("ratio", _ratio(trace, step, calculation.first))
+    if calculation.second is not None:
+        yield Line("again", f"with the pods counted in: {_sum(step, calculation.second)}")
+        yield Line("ratio", _ratio(trace, step, calculation.second))
+
+
+def _sum(step: MetricStep, reading: Reading) -> str:
+    used = metric_words.amount(step, reading.usage_milli)
+    if reading.requests_milli is not None:
+        requested = metric_words.amount(step, reading.requests_milli)
+        return f"{used} of {requested} requested by {wording.count(reading.entries, 'pod')} = {reading.current} %"
+    average = metric_words.amount(step, reading.average_milli)
+    return f"{used} over {wording.count(reading.entries, 'sample')} = {average} a pod"
+
+
+def _mean(step: MetricStep, reading: Reading) -> str:
+    """As v1.1 reckons: not of all requests together, but pod by pod."""
+    used = metric_words.amount(step, reading.usage_milli)
+    pods = wording.count(reading.entries, "pod")
+    return f"{used} used by {pods}, {reading.current} % of its own request by each on average"
+
+
+def _ratio(trace: Trace, step: MetricStep, reading: Reading) -> str:
+    if reading.requests_milli is not None:
+        quotient = f"{reading.current} % / {step.target} %"
+    else:
+        quotient = f"{metric_words.amount(step, reading.current)} / {metric_words.amount(step, step.target or 0)}"
+    return f"{quotient} = {wording.number(reading.ratio)}, {_tolerance(trace, is_within=reading.is_within_tolerance)}"
+
+
+def _tolerance(trace: Trace, *, is_within: bool) -> str:
+    low = wording.number(1.0 - (trace.tolerance_down or 0.0))
+    high = wording.number(1.0 + (trace.tolerance_up or 0.0))
+    return f"{'within' if is_within else 'outside'} tolerance ({low} to {high})"
+
+
+def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> Iterable[Line]:
+    yield Line("value", metric_words.amount(step, calculation.usage_milli))
+    target = metric_words.amount(step, step.target or 0)
+    value = metric_words.amount(step, calculation.usage_milli)
+    if isinstance(calculation, OfAverage):
+        quotient = f"{value} / ({target} x {wording.count(calculation.replicas, 'replica')})"
+    else:
+        quotient = f"{value} / {target}"
+    tolerance = _tolerance(trace, is_within=calculation.is_within_tolerance)
+    yield Line("ratio", f"{quotient} = {wording.number(calculation.ratio)}, {tolerance}")
+    if isinstance(calculation, OfTotal) and calculation.ready_pods is not None:
+        yield Line("ready", wording.count(calculation.ready_pods, "pod"))
+
+
+def _proposal(trace: Trace, step: MetricStep) -> str:
+    calculation, proposal = step.calculation, step.proposal
+    current = trace.current_replicas
+    if calculation is None or calculation.outcome is None:
+        return str(proposal)
+    if calculation.outcome in _KEPT:
+        kept = calculation.replicas if isinstance(calculation, OfAverage) else current
+        return f"{kept}: {_KEPT[calculation.outcome]}"
+    if isinstance(calculation, OfAverage):
+        value, target = (metric_words.amount(step, each) for each in (calculation.usage_milli, step.target or 0))
+        return f"{proposal} = {value} / {target}, rounded up"
+    if calculation.outcome is Outcome.FROM_ZERO:
+        return f"{proposal} = the ratio, rounded up: from zero it alone decides"
+    return f"{proposal} = {_product(calculation)}, rounded up"
+
+
+def _product(calculation: PerPod | OfTotal) -> str:
+    if isinstance(calculation, OfTotal):
+        return f"{wording.number(calculation.ratio)} x {wording.count(calculation.ready_pods or 0, 'ready pod')}"
+    if calculation.second is not None:
+        return f"{wording.number(calculation.second.ratio)} x {wording.count(calculation.second_pods or 0, 'pod')}"
+    ratio = calculation.first.ratio if calculation.first else 0.0
+    return f"{wording.number(ratio)} x {wording.count(calculation.ready_pods, 'used pod')}"
+
+
+_KEPT = {
+    Outcome.WITHIN_TOLERANCE: "no change within tolerance",
+    Outcome.STILL_WITHIN_TOLERANCE: "no change, because it is within tolerance with the pods counted in",
+    Outcome.DIRECTION_REVERSED: "no change, because counting the pods in turns the direction around",
+    Outcome.WRONG_DIRECTION: "no change, because the result would go in the other direction than the ratio",
+}

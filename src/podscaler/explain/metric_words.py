@@ -1,0 +1,99 @@
+"""One metric in words: its name, where it stands, its target.
+
+Called for the sentence and for the steps.
+"""
+
+from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading
+from podscaler.explain import wording
+
+_UTILIZATION = "(percentage of request)"
+_RESOURCE_TYPES = frozenset({"Resource", "ContainerResource"})
+
+
+def name(step: MetricStep) -> str:
+    """A short name: `cpu`, `cpu of container app`, `rps of Ingress/main`, `external metric queue_depth`."""
+    if not step.name:
+        return f"a metric of type {step.type}"
+    if step.type == "Resource":
+        return resource(step)
+    if step.type == "ContainerResource":
+        return f"{resource(step)} of container {step.subject}"
+    short = step.name.partition("(")[0]
+    return f"{short.rpartition(' ')[2]} of {step.subject}" if step.type == "Object" else short
+
+
+def full_name(step: MetricStep) -> str:
+    """The name that events and conditions use, and what is measured where that does not say it."""
+    subject = f" of {step.subject}" if step.subject else ""
+    return f"{step.name or f'metric of type {step.type}'}{subject}"
+
+
+def resource(step: MetricStep) -> str:
+    """The resource that is measured, empty for custom and external metrics."""
+    return step.name.partition(" ")[0] if step.type in _RESOURCE_TYPES else ""
+
+
+def is_utilization(step: MetricStep) -> bool:
+    """Whether the target is a percentage of requests."""
+    return step.name.endswith(_UTILIZATION)
+
+
+def amount(step: MetricStep, milli: int) -> str:
+    """An amount of what the metric measures."""
+    return wording.amount(milli, resource(step))
+
+
+def target(step: MetricStep) -> str:
+    """The target: `50 %`, `200m a pod`, `1000`; `none` where none is set."""
+    if step.target is None:
+        return "none"
+    if is_utilization(step):
+        return f"{step.target} %"
+    is_average = step.type in _RESOURCE_TYPES or step.type == "Pods" or isinstance(step.calculation, OfAverage)
+    return amount(step, step.target) + (" a pod" if is_average else "")
+
+
+def standing(step: MetricStep) -> str:
+    """Where the metric stands, with its target: `cpu is at 81 % of requests, target 50 %`."""
+    calculation = step.calculation
+    if isinstance(calculation, PerPod):
+        return f"{name(step)} {_of_pods(step, calculation)}, target {target(step)}"
+    if isinstance(calculation, OfTotal | OfAverage):
+        total = " in total" if isinstance(calculation, OfAverage) else ""
+        return f"{name(step)} is {amount(step, calculation.usage_milli)}{total}, target {target(step)}"
+    return f"{name(step)} has a target of {target(step)}"
+
+
+def _of_pods(step: MetricStep, calculation: PerPod) -> str:
+    first, second = calculation.first, calculation.second
+    if first is None:
+        return "could not be summed up"
+    if second is None or second == first:
+        return level(step, first)
+    without = f"{_bare(step, first)} without those that have no usable sample"
+    return f"{level(step, second)} with all pods counted in ({without})"
+
+
+def level(step: MetricStep, reading: Reading) -> str:
+    """A reading as part of a sentence: `is at 81 % of requests`, `averages 12.5 a pod`."""
+    if reading.requests_milli is not None:
+        return f"is at {reading.current} % of requests"
+    return f"averages {amount(step, reading.average_milli)} a pod"
+
+
+def _bare(step: MetricStep, reading: Reading) -> str:
+    return f"{reading.current} %" if reading.requests_milli is not None else amount(step, reading.average_milli)
+
+
+def verdict(step: MetricStep) -> str:
+    """Why a proposal that changes nothing does so, as the end of a sentence; empty where the numbers say it all."""
+    outcome = step.calculation.outcome if step.calculation else None
+    return _STEADY.get(outcome, "") if outcome else ""
+
+
+_STEADY = {
+    Outcome.WITHIN_TOLERANCE: "which is within tolerance",
+    Outcome.STILL_WITHIN_TOLERANCE: "which is within tolerance",
+    Outcome.DIRECTION_REVERSED: "which turns the direction around, so nothing is done",
+    Outcome.WRONG_DIRECTION: "which would turn the direction around, so nothing is done",
+}

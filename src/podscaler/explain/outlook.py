@@ -1,0 +1,142 @@
+"""When a count that is held back may change next, if the metrics go on asking for the same.
+
+Called for the sentence. Theory of operation: the trace holds what the next syncs will remember (recommendations,
+changes and their instants), and how far back windows and periods reach. The instants at which something drops out of
+one of them are the only ones at which the outcome can change, so the very same stages of the decision are run for
+these, in order, until one of them comes to another count.
+
+What is found is the earliest instant; the controller acts at its first sync after it.
+
+Source: docs/spec/decision.md 8 (Normalisation without behavior) to 10 (Scale-event history).
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from podscaler.core.limits import bounds, stabilization
+from podscaler.core.limits.policies import PolicyFacts
+from podscaler.core.model import emulation
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Cooldown, Limits, Stabilization, Step, Trace
+
+NEXT_SYNC_NS = 1
+"""Stands for the next sync, whenever that is."""
+
+
+class Outlook(Step, frozen=True, gc=False):
+    """The earliest change.
+
+    Attributes:
+        at: when; the instant of the decision itself stands for its next sync.
+        replicas: what the count can be then.
+    """
+
+    at: int
+    replicas: int
+
+
+def of(trace: Trace) -> Outlook | None:
+    """The earliest change of a count that is held back; None where it is not, or where time alone changes nothing."""
+    step, limits, rest = trace.stabilization, trace.limits, trace.cooldown
+    if step is None or limits is None or trace.is_lifted:
+        return None
+    if rest is not None and rest.held is not None:
+        return _rested(Outlook(trace.now, rest.held), trace, rest)
+    if limits.result == step.proposal:
+        return None
+    future = _Future(trace, step, limits)
+    for at in sorted({trace.now + NEXT_SYNC_NS, *future.instants()}):
+        replicas = future.replicas(at)
+        if replicas != future.current:
+            change = Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
+            return change if rest is None else _rested(change, trace, rest)
+    return None
+
+
+def _rested(change: Outlook, trace: Trace, rest: Cooldown) -> Outlook:
+    """The change, not before the cooldown of its direction ends, after this decision's rescale or the last one."""
+    is_written = trace.write is not None and not trace.write.error
+    scaled_at = trace.now if is_written else rest.scaled_at
+    current = trace.desired if is_written else trace.current_replicas
+    delay_ns = rest.up_delay_ns if change.replicas > (current or 0) else rest.down_delay_ns
+    if scaled_at is None or not delay_ns:
+        return change
+    return Outlook(max(change.at, scaled_at + delay_ns), change.replicas)
+
+
+class _Future:
+    """What the following syncs would decide."""
+
+    def __init__(self, trace: Trace, step: Stabilization, limits: Limits) -> None:
+        self._trace = trace
+        self._step = step
+        self._down_window_ns = trace.now - step.down_cutoff
+        self._up_window_ns = 0 if step.up_cutoff is None else trace.now - step.up_cutoff
+        self._recommendations = (*step.recommendations, Recommendation(step.proposal, trace.now))
+        self._history = _history_after(trace, limits)
+        self._spec = msgspec.structs.replace(
+            _NO_SPEC, min_replicas=trace.min_replicas, max_replicas=trace.max_replicas, behavior=trace.behavior
+        )
+        is_written = trace.write is not None and not trace.write.error
+        self.current = limits.result if is_written else trace.current_replicas or 0
+
+    def instants(self) -> Iterable[int]:
+        """When something drops out of a window or a period, from now on."""
+        return (at for at in (*self._ends_of_windows(), *self._ends_of_periods()) if at > self._trace.now)
+
+    def _ends_of_windows(self) -> Iterable[int]:
+        """Without behavior a recommendation counts up to the end of the window, with behavior until shortly before."""
+        still_counts_ns = 1 if self._trace.behavior is None else 0
+        for recommendation in self._step.recommendations:
+            yield recommendation.at + self._down_window_ns + still_counts_ns
+            yield recommendation.at + self._up_window_ns
+
+    def _ends_of_periods(self) -> Iterable[int]:
+        behavior = self._trace.behavior
+        periods_ns = (
+            {each.period_ns for rules in (behavior.up, behavior.down) for each in rules.policies} if behavior else ()
+        )
+        for event in (*self._history.scale_ups, *self._history.scale_downs):
+            for period_ns in periods_ns:
+                yield event.at + period_ns
+
+    def replicas(self, at: int) -> int:
+        """The count that a sync at `at` would come to."""
+        behavior, proposal = self._spec.behavior, self._step.proposal
+        if behavior is None:
+            flags = Settings(downscale_stabilization_ns=self._down_window_ns)
+            stabilized = stabilization.by_flag(self._recommendations, proposal, at, flags)
+            return bounds.without_behavior(self._spec, stabilized.step.result, self.current).result
+        windows_ns = (self._down_window_ns, self._up_window_ns)
+        stabilized = stabilization.by_behavior(
+            self._recommendations, proposal, self.current, now=at, windows_ns=windows_ns
+        )
+        rates = PolicyFacts(behavior, self._history, at, emulation.VERSIONS[self._trace.version])
+        return bounds.with_behavior(self._spec, rates, stabilized.step.result, self.current).result
+
+
+def _history_after(trace: Trace, limits: Limits) -> History:
+    """The changes that the next sync will remember."""
+    ups, downs = limits.scale_ups, limits.scale_downs
+    if trace.behavior is not None and trace.write is not None and not trace.write.error:
+        change = limits.result - (trace.current_replicas or 0)
+        event = ScaleEvent(abs(change), trace.write.at)
+        ups, downs = ((*ups, event), downs) if change > 0 else (ups, (*downs, event))
+    return History(scale_ups=ups, scale_downs=downs)
+
+
+_NO_SPEC = Spec(
+    key="",
+    namespace="",
+    name="",
+    reference="",
+    target_fault="",
+    min_replicas=0,
+    max_replicas=0,
+    metrics=(),
+    scales_on_others=False,
+    behavior=None,
+)

@@ -1,0 +1,187 @@
+"""A decision in one sentence that somebody who was woken by an alert understands.
+
+Called by `explained`. The form: who, what happens to the count, why; until when.
+"""
+
+from collections.abc import Callable
+
+from podscaler.api.typed.autoscaling import Condition
+from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_LIMITED
+from podscaler.core.model.trace import Branch, MetricStep, Trace
+from podscaler.explain import holds, metric_words, wording
+from podscaler.explain.outlook import Outlook
+from podscaler.explain.source import TraceSource
+from podscaler.explain.verdict import RATE_REASONS, Verdict, VerdictReason
+
+_HELD_BACK = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})
+
+
+def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
+    """The sentence, without a full stop at its end."""
+    if verdict.write_error:
+        return (
+            f"{trace.autoscaler} wants to go from {verdict.current} to {verdict.desired} but stays at "
+            f"{verdict.current}: the scale could not be written: {verdict.write_error}"
+        )
+    if not source.has_history and verdict.wanted != verdict.current and trace.limits is not None:
+        return _without_history(trace, verdict)
+    text = _WRITERS.get(verdict.ending, _held)(trace, verdict, source)
+    return f"{text}{_until(trace, verdict, outlook, source)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
+
+
+def _no_scale(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    del verdict, source
+    return f"{trace.autoscaler} can do nothing: the scale of its target cannot be read: {trace.scale_failure}"
+
+
+def _paused(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    del verdict, source
+    if trace.zero is not None and trace.zero.was_scaled_to_zero:
+        return f"{trace.autoscaler} stays at 0: no metric of type Object or External is there to wake its target"
+    return (
+        f"{trace.autoscaler} is paused: its target has 0 replicas, and it was not this autoscaler that scaled it there"
+    )
+
+
+def _out_of_bounds(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    bound = (
+        f"maxReplicas is {trace.max_replicas}"
+        if trace.branch is Branch.ABOVE_MAXIMUM
+        else f"minReplicas is {trace.min_replicas}"
+    )
+    return f"{trace.autoscaler} {moves(verdict, source)}: {bound}, whatever the metrics say"
+
+
+def _no_pods(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    del source
+    selection = trace.selection
+    stays = f"{trace.autoscaler} stays at {verdict.current}"
+    if selection is not None and selection.overlapping:
+        rivals = " and ".join(selection.overlapping)
+        return f"{stays}: {rivals} scale the same pods ({selection.selector}), and none of them does so until that ends"
+    failure = selection.failure if selection else None
+    return f"{stays}: its pods cannot be told: {failure.message if failure else trace.error}"
+
+
+def _no_metrics(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    del source
+    which = "its metric" if len(trace.metrics) == 1 else f"none of its {len(trace.metrics)} metrics"
+    can = "cannot" if len(trace.metrics) == 1 else "can"
+    return f"{trace.autoscaler} stays at {verdict.current}: {which} {can} be evaluated: {_first_failure(trace)}"
+
+
+def _no_scale_down(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    del source
+    return (
+        f"{trace.autoscaler} stays at {verdict.current}: {_asked(verdict)}, but nothing is scaled down while "
+        f"{_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
+    )
+
+
+def _failed_share(trace: Trace) -> str:
+    failed = sum(step.failure is not None for step in trace.metrics)
+    return f"{failed} of its {len(trace.metrics)} metrics"
+
+
+def _first_failure(trace: Trace) -> str:
+    """The first error, with its metric where there are several."""
+    for index, step in enumerate(trace.metrics):
+        if step.failure is not None:
+            which = f"metrics[{index}]: " if len(trace.metrics) > 1 else ""
+            return f"{which}{step.failure.message}"
+    return ""
+
+
+def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    del source
+    winner = _winner(trace)
+    if winner is None:
+        return f"{trace.autoscaler} stays at {verdict.current}"
+    why = metric_words.verdict(winner) or f"which comes to {verdict.current} again"
+    return f"{trace.autoscaler} stays at {verdict.current}: {metric_words.standing(winner)}, {why}{_rivals(trace)}"
+
+
+def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    winner = _winner(trace)
+    why = f": {metric_words.standing(winner)}" if winner is not None else ""
+    return f"{trace.autoscaler} {moves(verdict, source)}{why}{_rivals(trace)}"
+
+
+def _held(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    reason = holds.reason(trace, verdict)
+    return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(verdict)}, but {reason}"
+
+
+def _asked(verdict: Verdict) -> str:
+    return f"its metrics ask for {verdict.wanted}"
+
+
+def moves(verdict: Verdict, source: TraceSource) -> str:
+    """What becomes of the count: `goes from 3 to 5`, `stays at 3`."""
+    if not verdict.is_change:
+        return f"stays at {verdict.current}"
+    when = "" if source.is_past else " at its next sync"
+    return f"goes from {verdict.current} to {verdict.desired}{when}"
+
+
+def _without_history(trace: Trace, verdict: Verdict) -> str:
+    """What the metrics want, and what the status says about what is done about it."""
+    text = f"{trace.autoscaler} has {verdict.current}, and {_asked(verdict)}"
+    said = _last_word(trace)
+    held = f"; the controller's last word was {said.reason} ({said.message})" if said else ""
+    return f"{text}{held}; how long something holds it back is not known, because its history is not"
+
+
+def _last_word(trace: Trace) -> Condition | None:
+    """The condition in which the controller last said that it holds the count back."""
+    for each in trace.conditions_before:
+        if each.type == ABLE_TO_SCALE and each.reason in _HELD_BACK:
+            return each
+        if each.type == SCALING_LIMITED and each.status == "True" and each.reason in RATE_REASONS:
+            return each
+    return None
+
+
+def _winner(trace: Trace) -> MetricStep | None:
+    index = trace.combination.winner if trace.combination else None
+    return None if index is None else trace.metrics[index]
+
+
+def _rivals(trace: Trace) -> str:
+    proposals = sum(step.proposal is not None for step in trace.metrics)
+    return f" (the highest of {proposals} metrics)" if proposals > 1 else ""
+
+
+def _partial_failure(trace: Trace, verdict: Verdict) -> str:
+    """That metrics failed although a count could be concluded."""
+    if verdict.ending in (VerdictReason.NO_METRICS, VerdictReason.NO_SCALE_DOWN):
+        return ""
+    if not any(step.failure for step in trace.metrics):
+        return ""
+    return f"; {_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
+
+
+def _status_failure(trace: Trace) -> str:
+    return f"; the status could not be written: {trace.status_failure}" if trace.status_failure else ""
+
+
+def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
+    if outlook is None:
+        return ""
+    kind = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"
+    if outlook.at <= trace.now:
+        return f"; {kind} at the next sync, to {outlook.replicas}"
+    latest = "" if source.is_past else " at the latest"  # a cluster keeps a recommendation up to a minute too long
+    return f"; {kind} in {wording.wait(outlook.at - trace.now)}{latest}, to {outlook.replicas}"
+
+
+_WRITERS: dict[VerdictReason, Callable[[Trace, Verdict, TraceSource], str]] = {
+    VerdictReason.NO_SCALE: _no_scale,
+    VerdictReason.PAUSED: _paused,
+    VerdictReason.OUT_OF_BOUNDS: _out_of_bounds,
+    VerdictReason.NO_PODS: _no_pods,
+    VerdictReason.NO_METRICS: _no_metrics,
+    VerdictReason.NO_SCALE_DOWN: _no_scale_down,
+    VerdictReason.STEADY: _steady,
+    VerdictReason.SCALED: _scaled,
+}

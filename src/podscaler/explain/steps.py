@@ -1,0 +1,84 @@
+"""A decision step by step, with its numbers: what was read, each metric, the way to the count, what was said.
+
+Called by `explained`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.machinery import instants
+from podscaler.api.typed.autoscaling import Condition
+from podscaler.core.model.trace import Branch, Selection, Trace, ZeroRules
+from podscaler.explain import limit_steps, metric_steps, wording
+from podscaler.explain.line import Line, Section
+from podscaler.explain.source import TraceSource
+from podscaler.explain.told import ReportedEvent
+
+
+def of(
+    trace: Trace, source: TraceSource, conditions: Sequence[Condition], events: Sequence[ReportedEvent]
+) -> tuple[Section, ...]:
+    """All sections, in the order in which a sync goes."""
+    sections = [Section(_title(trace, source), tuple(_facts(trace)))]
+    sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
+    if trace.branch is not Branch.NO_SCALE:
+        sections.append(limit_steps.section(trace, source))
+    if said := tuple(_said(trace, conditions, events)):
+        sections.append(Section(_SAID[source], said))
+    return tuple(sections)
+
+
+_SAID = {
+    TraceSource.RECORDING: "Status and events",
+    TraceSource.WHAT_IF: "Status and events as they would have been",
+    TraceSource.CLUSTER: "Status as it is",
+    TraceSource.CLUSTER_WITHOUT_HISTORY: "Status as it is",
+}
+
+
+def _title(trace: Trace, source: TraceSource) -> str:
+    when = instants.text(trace.now)
+    verb = "Seen" if source.is_past else "Seen now,"
+    rules = f"the algorithm {trace.algorithm}" if trace.algorithm else f"the rules of Kubernetes {trace.version}"
+    return f"{verb} at {when}, by {rules}"
+
+
+def _facts(trace: Trace) -> Iterable[Line]:
+    if trace.branch is Branch.NO_SCALE:
+        yield Line("scale", f"cannot be read: {trace.scale_failure}")
+        return
+    yield Line("scale", f"{trace.current_replicas} wanted, {trace.status_replicas} there")
+    yield Line("bounds", f"minReplicas {trace.min_replicas}, maxReplicas {trace.max_replicas}")
+    if trace.zero is not None and 0 in (trace.current_replicas, trace.min_replicas):
+        yield Line("zero", _zero(trace.zero))
+    if trace.branch is not Branch.METRICS:
+        yield Line("metrics", "not looked at")
+    if trace.selection is not None:
+        yield Line("pods", _pods(trace.selection))
+
+
+def _zero(zero: ZeroRules) -> str:
+    if not zero.is_enabled:
+        return "scaling to zero is switched off (HPAScaleToZero=false)"
+    by_us = "scaled there by this autoscaler" if zero.was_scaled_to_zero else "not scaled there by this autoscaler"
+    waking = "has a" if zero.scales_on_others else "has no"
+    return f"{by_us}; it {waking} metric of type Object or External, which could wake the target"
+
+
+def _pods(selection: Selection) -> str:
+    picked = f"{selection.selector or 'no selector'} picks {wording.count(selection.pods, 'pod')}"
+    if selection.overlapping:
+        return f"{picked}, which {' and '.join(selection.overlapping)} scale too"
+    return picked if selection.failure is None else selection.failure.message
+
+
+def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[ReportedEvent]) -> Iterable[Line]:
+    for condition in conditions:
+        is_new = condition.last_transition_time == instants.text(trace.now)
+        since = "from now on" if is_new else f"since {condition.last_transition_time}"
+        yield Line(condition.type, f"{condition.status}, {since}: {condition.reason}, {condition.message}")
+    for event in events:
+        yield Line("event", f"{event.type} {event.reason}: {event.message}")
+    if trace.status_failure:
+        yield Line("status", f"not written: {trace.status_failure}")
+    if trace.error:
+        yield Line("error", trace.error)

@@ -1,0 +1,114 @@
+"""How a decision ended, in one word and three numbers: what was wanted, what there is, what it came to.
+
+The sentence, the steps and the comparison of what-if start from it.
+
+Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 8 (Normalisation without behavior), 9
+(Normalisation with behavior).
+"""
+
+from enum import StrEnum
+
+from podscaler.core.model.trace import Branch, Limits, Stabilization, Step, Trace
+
+RATE_REASONS = frozenset({"ScaleUpLimit", "ScaleDownLimit"})
+
+
+class VerdictReason(StrEnum):
+    """What had the last word."""
+
+    NO_SCALE = "NoScale"
+    """The scale of the target could not be read."""
+    PAUSED = "Paused"
+    """The target has no replicas, and not because of this autoscaler."""
+    OUT_OF_BOUNDS = "OutOfBounds"
+    """The target was outside minimum and maximum; metrics were not looked at."""
+    NO_PODS = "NoPods"
+    """The pods of the target cannot be told."""
+    NO_METRICS = "NoMetrics"
+    """No metric could be evaluated."""
+    NO_SCALE_DOWN = "NoScaleDown"
+    """The metrics that could be evaluated ask for less, which the others forbid to believe."""
+    STEADY = "Steady"
+    """The metrics want what there is."""
+    SCALED = "Scaled"
+    """The metrics got what they want."""
+    STABILIZED = "Stabilized"
+    """Earlier recommendations hold the count back."""
+    RATE_LIMITED = "RateLimited"
+    """The count may not change faster."""
+    COOLING = "Cooling"
+    """The last rescale was too short a time ago."""
+    AT_BOUND = "AtBound"
+    """Minimum or maximum hold the count back."""
+    LIFTED = "Lifted"
+    """The count was raised to the minimum on the way from zero."""
+
+
+class Verdict(Step, frozen=True, gc=False):
+    """See the module.
+
+    Attributes:
+        wanted: what the metrics (or a bound that was broken) ask for; None where nothing could be concluded.
+        current: what the scale says; None where it could not be read.
+        desired: what it should say; `current` where nothing changes.
+        write_error: why the scale could not be written, else empty.
+    """
+
+    ending: VerdictReason
+    wanted: int | None
+    current: int | None
+    desired: int | None
+    write_error: str = ""
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the scale changes."""
+        return self.desired != self.current and not self.write_error
+
+
+def of(trace: Trace) -> Verdict:
+    """The verdict of a decision."""
+    desired = trace.current_replicas if trace.desired is None else trace.desired
+    error = trace.write.error if trace.write else ""
+    return Verdict(_ending(trace), _wanted(trace), trace.current_replicas, desired, error)
+
+
+def _ending(trace: Trace) -> VerdictReason:
+    if trace.branch is Branch.NO_SCALE:
+        return VerdictReason.NO_SCALE
+    if trace.branch is Branch.DISABLED:
+        return VerdictReason.PAUSED
+    if trace.branch in (Branch.ABOVE_MAXIMUM, Branch.BELOW_MINIMUM):
+        return VerdictReason.OUT_OF_BOUNDS
+    if trace.selection is not None and trace.selection.failure is not None:
+        return VerdictReason.NO_PODS
+    if trace.stabilization is None or trace.limits is None:
+        winner = trace.combination.winner if trace.combination else None
+        return VerdictReason.NO_METRICS if winner is None else VerdictReason.NO_SCALE_DOWN
+    return _normalised(trace, trace.stabilization, trace.limits)
+
+
+def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> VerdictReason:
+    if trace.cooldown is not None and trace.cooldown.held is not None:
+        return VerdictReason.COOLING
+    wanted, result = stabilization.proposal, limits.result
+    if trace.is_lifted:
+        return VerdictReason.LIFTED
+    if wanted == result:
+        return VerdictReason.STEADY if result == trace.current_replicas else VerdictReason.SCALED
+    if _moved_alike(limits.wanted, limits.result, wanted, result):
+        return VerdictReason.RATE_LIMITED if limits.reason in RATE_REASONS else VerdictReason.AT_BOUND
+    return VerdictReason.STABILIZED
+
+
+def _moved_alike(before: int, after: int, wanted: int, result: int) -> bool:
+    """Whether a step moved the count in the direction in which all steps together did."""
+    return (after > before) if result > wanted else (after < before)
+
+
+def _wanted(trace: Trace) -> int | None:
+    if trace.branch in (Branch.ABOVE_MAXIMUM, Branch.BELOW_MINIMUM):
+        return trace.desired
+    if trace.combination is None or trace.combination.winner is None:
+        return None
+    return max(trace.metrics[trace.combination.winner].proposal or 0, 0)

@@ -1,0 +1,127 @@
+"""Another spec, other flags: assignments such as `minReplicas=3,metrics[0].target=60%` put on an autoscaler.
+
+`podscaler explain --what-if` parses assignments with `parse`, applies them with `apply`, and decides again about the
+same facts with the same history. What comes out satisfies the API's validation, as if it had been applied with kubectl.
+
+Source: autoscaling/v2 (docs/spec/api.md 1 (Types), 2 (Validation)); kube-controller-manager's flags.
+"""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import hpa_validation
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.errors import UsageError
+from podscaler.core.model import settings
+from podscaler.core.model.settings import GATE_NAMES, Settings
+from podscaler.explain import what_if_fields
+from podscaler.explain.what_if_fields import Object
+
+FLAG_PREFIX = "horizontal-pod-autoscaler-"
+FLAGS = {
+    "tolerance": "tolerance",
+    "downscale-stabilization": "downscale_stabilization_ns",
+    "cpu-initialization-period": "cpu_initialization_period_ns",
+    "initial-readiness-delay": "initial_readiness_delay_ns",
+}
+"""Flags by their names without prefix, and the settings that they are."""
+
+_PATHS = (*what_if_fields.PATHS, *FLAGS, *GATE_NAMES)
+"""An example of everything that can be assigned."""
+
+
+class Assignment(NamedTuple):
+    """One assignment, as written: what, and its new value."""
+
+    path: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.path}={self.value}"
+
+
+def parse(text: str) -> tuple[Assignment, ...]:
+    """The assignments of `a=1,b.c=2`. Raises UsageError for a text that has none, or a part that is none."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise UsageError("what-if needs assignments such as minReplicas=3,metrics[0].target=60%")
+    return tuple(_assignment(part) for part in parts)
+
+
+def _assignment(part: str) -> Assignment:
+    path, equals, value = (each.strip() for each in part.partition("="))
+    if not equals or not path or not value:
+        raise UsageError(f'what-if "{part}" is not an assignment such as minReplicas=3')
+    return Assignment(path.removeprefix("spec."), value)
+
+
+def apply(
+    assignments: Sequence[Assignment], spec: HorizontalPodAutoscalerSpec, flags: Settings
+) -> tuple[HorizontalPodAutoscalerSpec, Settings]:
+    """The spec and the settings with all assignments, in order.
+
+    Raises UsageError naming the assignment that cannot be used and what could, or what the API would refuse.
+    """
+    before, after = _as_json(spec), _as_json(spec)
+    for assignment in assignments:
+        flags = _flag(assignment, flags) or flags
+        if not _is_flag(assignment):
+            _assign(assignment, after)
+    _validate(before, what_if_fields.complete(after), assignments)
+    return msgspec.convert(after, HorizontalPodAutoscalerSpec), flags
+
+
+def _as_json(spec: HorizontalPodAutoscalerSpec) -> Object:
+    copy: Object = msgspec.json.decode(msgspec.json.encode(spec))
+    return what_if_fields.complete(copy)
+
+
+def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) -> None:
+    """Raise UsageError for faults that were not there before."""
+    known = {str(fault) for fault in hpa_validation.faults({"spec": before}, None)}
+    faults = [text for fault in hpa_validation.faults({"spec": after}, None) if (text := str(fault)) not in known]
+    if faults:
+        shown = ",".join(str(each) for each in assignments)
+        raise UsageError(f"what-if {shown} would be refused: {'; '.join(faults)}")
+
+
+def _is_flag(assignment: Assignment) -> bool:
+    return assignment.path.removeprefix(FLAG_PREFIX) in FLAGS or assignment.path in GATE_NAMES
+
+
+def _flag(assignment: Assignment, flags: Settings) -> Settings | None:
+    """The settings with a flag or a gate assigned; None where it is neither."""
+    name, value = assignment.path.removeprefix(FLAG_PREFIX), assignment.value
+    try:
+        if name in FLAGS:
+            text = what_if_fields.ratio(value) if name == "tolerance" else value
+            parsed = settings.from_flags({f"{FLAG_PREFIX}{name}": text})
+            return msgspec.structs.replace(flags, **{FLAGS[name]: getattr(parsed, FLAGS[name])})
+        if name in GATE_NAMES:
+            field = GATE_NAMES[name]
+            parsed = settings.from_flags({"feature-gates": str(assignment)})
+            gates = msgspec.structs.replace(flags.gates, **{field: getattr(parsed.gates, field)})
+            return msgspec.structs.replace(flags, gates=gates)
+    except ValueError as error:
+        raise UsageError(f"what-if {assignment}: {error}") from None
+    return None
+
+
+def _assign(assignment: Assignment, spec: Object) -> None:
+    try:
+        is_known = what_if_fields.assign(spec, assignment.path, assignment.value)
+    except ValueError as error:
+        raise UsageError(f"what-if {assignment}: {error}") from None
+    if not is_known:
+        raise UsageError(f"what-if {assignment}: {assignment.path} cannot be assigned; {_suggestion(assignment.path)}")
+
+
+def _suggestion(path: str) -> str:
+    close = get_close_matches(re.sub(r"\[\d+]", "[0]", path), _PATHS, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"what can be: {', '.join(each for each in _PATHS if 'scaleUp' not in each)}, and scaleUp as scaleDown"

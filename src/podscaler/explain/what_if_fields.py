@@ -1,0 +1,187 @@
+"""The fields of an autoscaler's spec that a what-if may assign, and the forms of their values.
+
+Called by `podscaler.explain.what_if`. Specs are JSON-ready data, changed in place.
+
+Source: autoscaling/v2 (docs/spec/api.md 1 (Types)).
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from podscaler.api.kinds.autoscaling import hpa_defaults
+from podscaler.api.machinery import duration, numbers, quantity
+from podscaler.core.model.settings import SECOND_NS
+
+Object = dict[str, Any]
+
+PATHS = (
+    "minReplicas",
+    "maxReplicas",
+    "metrics[0].target",
+    "metrics[0].target.averageUtilization",
+    "metrics[0].target.averageValue",
+    "metrics[0].target.value",
+    "behavior",
+    *(
+        f"behavior.{direction}.{field}"
+        for direction in ("scaleUp", "scaleDown")
+        for field in (
+            "stabilizationWindowSeconds",
+            "selectPolicy",
+            "tolerance",
+            "policies[0].type",
+            "policies[0].value",
+            "policies[0].periodSeconds",
+        )
+    ),
+)
+"""An example of each field that can be assigned."""
+
+
+def assign(spec: Object, path: str, value: str) -> bool:
+    """Set the field at `path`; False where that is none. Raises ValueError for a value that it cannot have."""
+    for pattern, setter in _SETTERS:
+        match = re.fullmatch(pattern, path)
+        if match is not None:
+            setter(spec, match, value)
+            return True
+    return False
+
+
+def complete(spec: Object) -> Object:
+    """The spec itself, with the API's defaults."""
+    hpa_defaults.fill_v2({"spec": spec})
+    return spec
+
+
+def ratio(text: str) -> str:
+    """A ratio, also written as a percentage: `5%` is `0.05`. Raises ValueError for a percentage that is none."""
+    if not text.endswith("%"):
+        return text
+    percent = text.removesuffix("%").rstrip()
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", percent):
+        raise ValueError(f'"{text}" is not a percentage')
+    whole, _, fraction = percent.partition(".")
+    digits = whole.zfill(3)
+    return f"{digits[:-2]}.{digits[-2:]}{fraction}"
+
+
+def _set_count(spec: Object, match: re.Match[str], value: str) -> None:
+    spec[match[0]] = _integer(value)
+
+
+def _set_target(spec: Object, match: re.Match[str], value: str) -> None:
+    """A target in the form that its text and the metric's type call for."""
+    source_name, source = _source(spec, int(match[1]))
+    has_requests = source_name in ("resource", "containerResource")
+    if value.endswith("%"):
+        if not has_requests:
+            raise ValueError("a percentage is of requests, which only Resource and ContainerResource metrics have")
+        source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
+        return
+    amount = _quantity(value)
+    if has_requests or source_name == "pods" or "averageValue" in source["target"]:
+        source["target"] = {"type": "AverageValue", "averageValue": amount}
+    else:
+        source["target"] = {"type": "Value", "value": amount}
+
+
+def _set_target_field(spec: Object, match: re.Match[str], value: str) -> None:
+    _, source = _source(spec, int(match[1]))
+    if match[2] == "averageUtilization":
+        source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
+    elif match[2] == "averageValue":
+        source["target"] = {"type": "AverageValue", "averageValue": _quantity(value)}
+    else:
+        source["target"] = {"type": "Value", "value": _quantity(value)}
+
+
+def _source(spec: Object, index: int) -> tuple[str, Object]:
+    """The part of a metric that its type names."""
+    metrics = spec["metrics"]
+    if index >= len(metrics):
+        raise ValueError(f"the autoscaler has {len(metrics)} of them, the last is metrics[{len(metrics) - 1}]")
+    metric = metrics[index]
+    name = metric["type"][:1].lower() + metric["type"][1:]
+    if name not in metric:
+        raise ValueError(f"a metric of type {metric['type'] or 'nothing'} has no target")
+    return name, metric[name]
+
+
+def _drop_behavior(spec: Object, match: re.Match[str], value: str) -> None:
+    del match
+    if value != "none":
+        raise ValueError("only none can be assigned to all of it; its fields are behavior.scaleDown.selectPolicy, ...")
+    spec.pop("behavior", None)
+
+
+def _rules(spec: Object, direction: str) -> Object:
+    """The rules of a direction, with the API's defaults where there were none."""
+    spec.setdefault("behavior", {})
+    rules: Object = complete(spec)["behavior"][direction]
+    return rules
+
+
+def _set_window(spec: Object, match: re.Match[str], value: str) -> None:
+    rules = _rules(spec, match[1])
+    rules["stabilizationWindowSeconds"] = _seconds(value)
+
+
+def _set_select_policy(spec: Object, match: re.Match[str], value: str) -> None:
+    _rules(spec, match[1])["selectPolicy"] = value
+
+
+def _set_tolerance(spec: Object, match: re.Match[str], value: str) -> None:
+    _rules(spec, match[1])["tolerance"] = _quantity(ratio(value))
+
+
+def _set_policy(spec: Object, match: re.Match[str], value: str) -> None:
+    policies, index = _rules(spec, match[1])["policies"], int(match[2])
+    if index > len(policies):
+        raise ValueError(f"there are {len(policies)} policies; policies[{len(policies)}] would add one")
+    if index == len(policies):
+        policies.append({"type": "Pods", "value": 0, "periodSeconds": 0})
+    if match[3] == "type":
+        policies[index]["type"] = value
+    elif match[3] == "value":
+        policies[index]["value"] = _integer(value)
+    else:
+        policies[index]["periodSeconds"] = _seconds(value)
+
+
+_RULES = r"behavior\.(scaleUp|scaleDown)"
+_SETTERS: tuple[tuple[str, Callable[[Object, re.Match[str], str], None]], ...] = (
+    (r"minReplicas|maxReplicas", _set_count),
+    (r"metrics\[(\d+)]\.target", _set_target),
+    (r"metrics\[(\d+)]\.target\.(averageUtilization|averageValue|value)", _set_target_field),
+    (r"behavior", _drop_behavior),
+    (rf"{_RULES}\.stabilizationWindowSeconds", _set_window),
+    (rf"{_RULES}\.selectPolicy", _set_select_policy),
+    (rf"{_RULES}\.tolerance", _set_tolerance),
+    (rf"{_RULES}\.policies\[(\d+)]\.(type|value|periodSeconds)", _set_policy),
+)
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,10}", text) or not numbers.INT32_MIN <= int(text) <= numbers.INT32_MAX:
+        raise ValueError(f'"{text}" is not a whole number')
+    return int(text)
+
+
+def _quantity(text: str) -> str:
+    try:
+        quantity.parse(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a quantity such as 500m, 2 or 64Mi') from None
+    return text
+
+
+def _seconds(text: str) -> int:
+    """Whole seconds, written as a number or as a duration (`90`, `1m30s`)."""
+    if re.fullmatch(r"-?[0-9]+", text):
+        return _integer(text)
+    span_ns = duration.parse(text)
+    if span_ns % SECOND_NS:
+        raise ValueError("only whole seconds can be set")
+    return span_ns // SECOND_NS

@@ -1,0 +1,126 @@
+"""What a refused request says: the text that users read in conditions and events.
+
+`client.client` calls `of_answer` for every answer outside 200-206. A Status speaks for itself; anything else gets a
+text by its code, followed by what was asked.
+
+Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
+"""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.api.text.quoting import quoted
+from podscaler.base.errors import Cause, StatusError
+from podscaler.kube.transport.transport import Response
+
+BODY_TEXT_MAX_BYTES = 2048
+TEXTS = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    409: ("Conflict", "the server reported a conflict"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: (
+        "Timeout",
+        "the server was unable to return a response in the time allotted, but may still be processing the request",
+    ),
+}
+"""Reason and text by code, where they do not depend on the body."""
+NOT_ACCEPTABLE = "the server was unable to respond with a content type that the client supports"
+
+
+class _Status(msgspec.Struct):
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: dict[str, Any] | None = None
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def of_answer(answer: Response, *, method: str, subject: str) -> StatusError:
+    """The failure that an answer outside 200-206 stands for.
+
+    Args:
+        answer: status, headers and body.
+        method: `GET`, ...
+        subject: what was asked, as texts name it: `pods.metrics.k8s.io`, `deployments web`.
+    """
+    status = _status_in(answer.body)
+    if status is not None:
+        return _from_status(status, answer)
+    reason, text = _generic(answer, method)
+    text = f"{text} ({method.lower()} {subject})"
+    return StatusError(text, code=answer.status, reason=reason, headers=_retry_after(answer))
+
+
+def of_status(data: bytes) -> StatusError | None:
+    """The failure that an object of kind Status (the one in a watch's ERROR event) stands for; None for others."""
+    status = _status_in(data)
+    return None if status is None else _from_status(status, Response(status.code, {}, data))
+
+
+def body_text(answer: Response) -> str:
+    """The trimmed body where it is text, else `unknown`."""
+    content_type = answer.headers.get("content-type", "")
+    if content_type and not content_type.startswith("text/"):
+        return "unknown"
+    return answer.body[:BODY_TEXT_MAX_BYTES].decode(errors="replace").strip()
+
+
+def _status_in(body: bytes) -> _Status | None:
+    try:
+        status = _STATUS.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return status if status.kind == "Status" and status.status == "Failure" else None
+
+
+def _from_status(status: _Status, answer: Response) -> StatusError:
+    details = status.details or {}
+    causes = [_cause(entry) for entry in details.get("causes") or () if isinstance(entry, dict)]
+    return StatusError(
+        status.message,
+        code=answer.status,
+        reason=status.reason,
+        details={key: value for key, value in details.items() if key != "causes"},
+        causes=causes,
+        headers=_retry_after(answer),
+    )
+
+
+def _retry_after(answer: Response) -> dict[str, str]:
+    return {"Retry-After": answer.headers["retry-after"]} if "retry-after" in answer.headers else {}
+
+
+def _cause(entry: dict[str, Any]) -> Cause:
+    return Cause(
+        reason=str(entry.get("reason", "")), message=str(entry.get("message", "")), field=str(entry.get("field", ""))
+    )
+
+
+def _generic(answer: Response, method: str) -> tuple[str, str]:
+    match answer.status:
+        case 403:
+            return "Forbidden", body_text(answer)
+        case 406:
+            text = body_text(answer)
+            return "NotAcceptable", NOT_ACCEPTABLE if text in ("", "unknown") else text
+        case 409 if method == "POST":
+            return "AlreadyExists", TEXTS[409][1]
+        case 415:
+            return "UnsupportedMediaType", body_text(answer)
+        case code if code in TEXTS:
+            return TEXTS[code]
+        case code if code >= 500:
+            shown = quoted(body_text(answer))
+            return "InternalError", f"an error on the server ({shown}) has prevented the request from succeeding"
+        case code:
+            return "", f"the server responded with the status code {code} but did not return more information"

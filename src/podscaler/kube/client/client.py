@@ -1,0 +1,187 @@
+"""Requests to one API server, each a coroutine that returns the answer's bytes or raises what the server said.
+
+Everything of podscaler that talks to an API server does it through a Client: the same code for a real cluster and for
+the embedded one. It knows URLs and Status, and no kinds: callers decode. `subject` is what an error text calls what was
+asked (`pods.metrics.k8s.io`, `deployments web`).
+
+Retries inside: an answer 429 or 5xx with an integer Retry-After is repeated after that many seconds, and a GET whose
+connection broke after one second; ten times at most, the last ones at least five seconds apart, each wait lengthened by
+up to a tenth of itself at random. Everything else fails at once. Every request, repeated ones too, waits its turn where
+there is a rate limit.
+
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
+Differs: upstream repeats without a delay of its own, obeys any Retry-After (here two minutes at most: then the caller's
+own back-off decides), and limits itself to 20 requests a second unless told otherwise.
+"""
+
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import api_errors, urls
+from podscaler.kube.transport.rate_limit import TokenBucket
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, TransportError
+
+log = logging.getLogger(__name__)
+
+RETRIES = 10
+BROKEN_CONNECTION_DELAY_S = 1.0
+RETRY_AFTER_MAX_S = 120.0
+SPREAD_RATIO = 0.1
+BACKOFF_S = (0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
+"""The least wait before each retry: a server that says `Retry-After: 0` every time is not asked in a tight loop."""
+REQUEST_TIMEOUT_S = 60.0
+"""What API servers themselves allow a request; without it a server that hangs would hold a worker for ever."""
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+Query = Sequence[tuple[str, str]]
+"""Parameters by name, not encoded, in any order; those with an empty value are not sent."""
+
+
+class Client:
+    """See the module.
+
+    Args:
+        transport: where requests go; the client closes it.
+        clock: for the waits between retries.
+        limit: how often requests may go out; None: as often as they come.
+        rng: for the spread of retries; None: they are not spread.
+        streams_lists: whether to ask for lists as events of watches, where the server has that.
+        caller: for messages: where our credentials come from, and their kind.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        limit: TokenBucket | None = None,
+        rng: random.Random | None = None,
+        streams_lists: bool = False,
+        caller: str = "the given configuration",
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._limit = limit
+        self._rng = rng
+        self.streams_lists = streams_lists
+        self.caller = caller
+
+    @property
+    def server(self) -> str:
+        """Where requests go, for messages."""
+        return self._transport.server
+
+    def look_on(self, around: Callable[[Transport], Transport]) -> None:
+        """Have every request pass through what `around` makes of the transport; call it before the first."""
+        self._transport = around(self._transport)
+
+    async def get(self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S) -> bytes:
+        """The body of the answer. Raises StatusError."""
+        return (await self.fetch(path, subject=subject, query=query, timeout_s=timeout_s)).body
+
+    async def fetch(
+        self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> Response:
+        """As `get`, the whole answer (of status 200-206). Raises StatusError."""
+        request = Request("GET", path, urls.query(query), headers={"Accept": JSON}, timeout_s=timeout_s)
+        return await self._send(request, subject)
+
+    async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
+        """Replace what is at `path`; the object as it then is. Raises StatusError."""
+        return (await self._send(self._writing("PUT", path, body, JSON), subject)).body
+
+    async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
+        """Create in the collection at `path`; the object as it then is. Raises StatusError."""
+        return (await self._send(self._writing("POST", path, body, JSON), subject)).body
+
+    async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
+        """Change what is at `path`; the object as it then is. Raises StatusError."""
+        return (await self._send(self._writing("PATCH", path, body, content_type), subject)).body
+
+    async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
+        """Delete what is at `path`, with DeleteOptions as `body`. Raises StatusError."""
+        return (await self._send(self._writing("DELETE", path, body, JSON), subject)).body
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, *, subject: str, query: Query = (), timeout_s: float | None = None
+    ) -> AsyncIterator[ResponseStream]:
+        """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading.
+
+        `timeout_s` ends a watch that the server should have ended by then.
+        """
+        parameters = urls.query([*query, ("watch", "true")])
+        request = Request("GET", path, parameters, headers={"Accept": JSON}, timeout_s=timeout_s)
+        if self._limit is not None:
+            await self._limit.take()
+        async with self._transport.stream(request) as stream:
+            if not 200 <= stream.status <= 206:
+                answer = Response(stream.status, stream.headers, await stream.read())
+                raise api_errors.of_answer(answer, method="WATCH", subject=subject)
+            yield stream
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    def _writing(self, method: str, path: str, body: bytes | None, content_type: str) -> Request:
+        headers = {"Accept": JSON}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
+
+    async def _send(self, request: Request, subject: str) -> Response:
+        for number in range(RETRIES):
+            try:
+                return await self._attempt(request, subject)
+            except StatusError as failure:
+                asked_s = retry_delay_s(failure, request.method)
+                if asked_s is None:
+                    raise
+                delay_s = self._spread(max(asked_s, BACKOFF_S[number]))
+                level = logging.DEBUG if isinstance(failure, TransportError) else logging.INFO
+                log.log(level, "%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
+            await self._clock.sleep(delay_s)
+        return await self._attempt(request, subject)
+
+    def _spread(self, delay_s: float) -> float:
+        return delay_s if self._rng is None else delay_s * (1 + self._rng.random() * SPREAD_RATIO)
+
+    async def _attempt(self, request: Request, subject: str) -> Response:
+        if self._limit is not None:
+            await self._limit.take()
+        answer = await self._transport.request(request)
+        if 200 <= answer.status <= 206:
+            return answer
+        raise api_errors.of_answer(answer, method=request.method, subject=subject)
+
+
+def retry_delay_s(failure: StatusError, method: str) -> float | None:
+    """How long to wait before the same request is sent again; None where that makes no sense."""
+    if isinstance(failure, TransportError):
+        return BROKEN_CONNECTION_DELAY_S if failure.broken and method == "GET" else None
+    seconds = failure.headers.get("Retry-After", "")
+    if (failure.code == 429 or failure.code >= 500) and seconds.isascii() and seconds.isdigit():
+        return float(seconds) if float(seconds) <= RETRY_AFTER_MAX_S else None
+    return None
+
+
+def is_conflict(error: StatusError) -> bool:
+    """Whether a write met a newer object: 409 with reason Conflict (and not AlreadyExists)."""
+    return error.code == 409 and error.reason == "Conflict"
+
+
+def is_not_found(error: StatusError) -> bool:
+    """Whether the server says that there is no such object."""
+    return error.reason == "NotFound"
+
+
+def is_not_served(error: StatusError) -> bool:
+    """Whether the server does not serve the resource at all: a 404 that names no object."""
+    return error.code == 404 and not error.details.get("name")

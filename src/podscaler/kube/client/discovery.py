@@ -1,0 +1,156 @@
+"""What an API server serves: the versions of a group, and the resources that a kind maps to.
+
+The controller asks for the resource of a scale target and of an object that a metric describes; the metrics clients
+ask for versions. What was learnt is kept for 30 seconds; a lookup that finds nothing in that asks the server again, at
+most once a second. Lookups that need the same answer at once share one request.
+
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 2 (Reconcile in order, step 2).
+Differs: upstream reads the discovery documents of all groups; here only the group in question is read.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from podscaler.api.text.quoting import quoted
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, is_not_found
+from podscaler.kube.transport.sharing import SingleFlight
+
+FRESH_S = 30.0
+FRESH_MISS_S = 1.0
+TIMEOUT_S = 32.0
+NO_KIND_MATCH = "NoKindMatch"
+"""The reason of the failure when a kind is not served; it arises here, so its code is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class RESTMapping:
+    """Where objects of a kind are found."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+
+class _GroupVersion(msgspec.Struct):
+    version: str = ""
+
+
+class _APIGroup(msgspec.Struct, rename="camel"):
+    versions: list[_GroupVersion] = []
+    preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
+
+
+class _APIVersions(msgspec.Struct):
+    versions: list[str] = []
+
+
+class _APIResource(msgspec.Struct):
+    name: str
+    kind: str = ""
+
+
+class _APIResourceList(msgspec.Struct):
+    resources: list[_APIResource] = []
+
+
+D = TypeVar("D")
+
+
+class Discovery:
+    """See the module.
+
+    Args:
+        client: where to ask.
+        clock: for the age of what is kept.
+    """
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._versions: _Kept[Sequence[str]] = _Kept(clock, self._read_versions)
+        self._mappings: _Kept[Sequence[RESTMapping]] = _Kept(clock, self._read_mappings)
+
+    async def mappings(self, group: str, kind: str) -> Sequence[RESTMapping]:
+        """Where objects of that kind are found, preferred version first; at least one.
+
+        The kind may be written as it is or in lower case. Raises StatusError: reason `NoKindMatch` where the kind is
+        not served, else what kept the server from saying.
+        """
+        for max_age_s in (FRESH_S, FRESH_MISS_S):
+            known = await self._mappings.get(group, max_age_s)
+            if found := [mapping for mapping in known if kind in (mapping.kind, mapping.kind.lower())]:
+                return found
+        text = f"no matches for kind {quoted(kind)} in group {quoted(group)}"
+        raise StatusError(text, code=0, reason=NO_KIND_MATCH)
+
+    async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
+        """The versions in which a group is served, preferred first; empty where it is not. Raises StatusError."""
+        return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
+
+    async def _read_versions(self, group: str) -> Sequence[str]:
+        if not group:
+            return (await self._get("/api", _APIVersions)).versions
+        try:
+            document = await self._get(urls.path("apis", group), _APIGroup)
+        except StatusError as error:
+            if is_not_found(error):
+                return ()
+            raise
+        versions = [document.preferred_version.version, *(entry.version for entry in document.versions)]
+        return tuple(dict.fromkeys(filter(None, versions)))
+
+    async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
+        versions = await self._versions.get(group, FRESH_MISS_S)
+        mappings: list[RESTMapping] = []
+        failures: list[StatusError] = []
+        for version in versions:
+            try:
+                mappings += await self._mappings_of(group, version)
+            except StatusError as error:
+                failures.append(error)
+        if failures and len(failures) == len(versions):
+            raise failures[0]
+        return mappings
+
+    async def _mappings_of(self, group: str, version: str) -> list[RESTMapping]:
+        resources = (await self._get(urls.group_version(group, version), _APIResourceList)).resources
+        return [
+            RESTMapping(group, version, resource.name, resource.kind)
+            for resource in resources
+            if "/" not in resource.name
+        ]
+
+    async def _get(self, path: str, document: type[D]) -> D:
+        body = await self._client.get(path, subject="discovery", timeout_s=TIMEOUT_S)
+        try:
+            return msgspec.json.decode(body, type=document)
+        except msgspec.DecodeError as error:
+            raise StatusError(f"unable to decode the discovery document at {path}: {error}", code=0) from error
+
+
+class _Kept(Generic[D]):
+    """What was read about each group, with its age."""
+
+    def __init__(self, clock: Clock, read: Callable[[str], Coroutine[Any, Any, D]]) -> None:
+        self._clock = clock
+        self._read = read
+        self._values: dict[str, tuple[float, D]] = {}
+        self._flights: SingleFlight[str, D] = SingleFlight()
+
+    async def get(self, group: str, max_age_s: float) -> D:
+        """What is known, read now if that is older than `max_age_s`. Raises StatusError."""
+        kept = self._values.get(group)
+        if kept is not None and self._clock.monotonic_s() - kept[0] < max_age_s:
+            return kept[1]
+        return await self._flights.run(group, lambda: self._renew(group))
+
+    async def _renew(self, group: str) -> D:
+        value = await self._read(group)
+        self._values[group] = (self._clock.monotonic_s(), value)
+        return value

@@ -1,0 +1,109 @@
+"""Paths and queries escaped as Go's HTTP client does it.
+
+Everything that asks an API server builds its URLs here.
+
+Source: docs/spec/controller.md 10 (REST requests); the documentation of Go's package net/url.
+"""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+from podscaler.api.machinery import names, numbers
+from podscaler.api.text.quoting import quoted
+from podscaler.base.errors import StatusError
+
+PATH_SAFE = "$&+,/:;=@"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_AUTHORITY = re.compile(r"[^:/?#]+://([^/?#]*)")
+_PORT = re.compile(r"(:[0-9]*)?").fullmatch
+_NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\\^`{|}\x7f]")
+_ESCAPE = re.compile(r"%.{0,2}", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+").fullmatch
+
+
+def query(parameters: Iterable[tuple[str, str]]) -> str:
+    """The encoded query: in alphabetical order of names, space as `+`; parameters with an empty value are left out."""
+    return "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(parameters) if value)
+
+
+def path(*segments: str) -> str:
+    """An absolute path of `segments`, each escaped (a star becomes `%2A`); empty segments are left out."""
+    return "".join([f"/{_escaped(segment)}" for segment in segments if segment])
+
+
+def _escaped(segment: str) -> str:
+    """Most segments are names of objects, which need nothing; finding that out costs a tenth of escaping."""
+    return segment if _PLAIN(segment) else quote(segment, safe=PATH_SAFE)
+
+
+def object_name(name: str) -> str:
+    """The name of an object, which must be one segment of a path.
+
+    Raises StatusError in the words of client-go's Request.Name, before anything is sent: a name such as `../x` would
+    lead to another object wherever paths are normalised.
+    """
+    return _segment(name, "resource name")
+
+
+def resource(name: str) -> str:
+    """What stands in place of a resource, such as an external metric. Raises StatusError, as Request.Resource does."""
+    return _segment(name, "resource")
+
+
+def subresource(name: str) -> str:
+    """What follows an object, such as a custom metric. Raises StatusError, as Request.SubResource does."""
+    return _segment(name, "subresource")
+
+
+def _segment(name: str, called: str) -> str:
+    if faults := names.path_segment_faults(name):
+        raise StatusError(f"invalid {called} {quoted(name)}: [{' '.join(faults)}]", code=0)
+    return name
+
+
+def group_version(group: str, version: str) -> str:
+    """The path under which a group's version is served: `/api/v1`, `/apis/apps/v1`."""
+    return path("apis", group, version) if group else path("api", version)
+
+
+def address_fault(url: str) -> str:
+    """What is wrong with host and port of a URL with a scheme, in the words of Go's net/url and net; empty for nothing.
+
+    A URL without a host passes: it is for the caller to say what that means.
+    """
+    if _CONTROL.search(url):
+        return f"parse {quoted(url)}: net/url: invalid control character in URL"
+    match = _AUTHORITY.match(url)
+    host = match[1].rpartition("@")[2] if match else ""
+    fault = _host_fault(host)
+    if fault:
+        return f"parse {quoted(url)}: {fault}"
+    port = host.rpartition(":")[2] if _has_port(host) else ""
+    try:
+        numbers.parse_uint(port or "0", 16)
+    except ValueError:
+        return f"dial tcp: address {port}: invalid port"
+    return ""
+
+
+def _host_fault(host: str) -> str:
+    """What net/url says of a host with an optional port."""
+    if host.startswith("["):
+        if "]" not in host:
+            return "missing ']' in host"
+        port = host.rpartition("]")[2]
+    else:
+        colon = host.find(":")
+        port = host[colon:] if colon >= 0 else ""
+    if not _PORT(port):
+        return f"invalid port {quoted(port)} after host"
+    if escape := _ESCAPE.search(host):
+        return f"invalid URL escape {quoted(escape[0])}"
+    if wrong := _NO_HOST_CHARACTER.search(host):
+        return f"invalid character {quoted(wrong[0])} in host name"
+    return ""
+
+
+def _has_port(host: str) -> bool:
+    return ":" in host.rpartition("]")[2]

@@ -1,0 +1,5 @@
+"""kubeconfig, in-cluster configuration, credential plugins.
+
+Reading order: `locate` finds the configuration; `kubeconfig` reads it.
+May import: `kube.transport`, `kube.client`.
+"""

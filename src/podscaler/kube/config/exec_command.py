@@ -1,0 +1,181 @@
+"""The program that a kubeconfig names for credentials: how it is called, and what it answers.
+
+`config.kubeconfig` makes a Command; `config.exec_plugin` runs it. Nothing here goes through a shell.
+
+Source: client.authentication.k8s.io/v1 and v1beta1; "client-go credential plugins" of the Kubernetes documentation;
+client-go's clientcmd (validation) and plugin/pkg/client/auth/exec.
+"""
+
+import base64
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from podscaler.base.clock import NANOSECONDS
+from podscaler.kube.config.kubeconfig_file import Exec, KubeconfigCluster
+
+GROUP = "client.authentication.k8s.io"
+VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+MODES = ("Never", "IfAvailable", "Always")
+CONFIG_EXTENSION = f"{GROUP}/exec"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to run.
+
+    Attributes:
+        program: path or name; `arguments` follow it.
+        environment: besides our own; may hold secrets.
+        api_version: of ExecCredential, which the answer must have too.
+        interactive: whether it may talk to the user on our standard input.
+        install_hint: what the kubeconfig says about a missing program.
+    """
+
+    program: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    api_version: str
+    interactive: bool
+    install_hint: str = ""
+
+    def missing(self) -> str:
+        """The sentence for a program that is not there."""
+        hint = " ".join(self.install_hint.split())
+        return f"executable {self.program} not found" + (f": {hint}" if hint else "; install it, or name its full path")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What a program handed out.
+
+    Attributes:
+        token: for the Authorization header; None: none.
+        certificate_pem: client certificate and key, one after the other; None: none.
+        expires_at: when both end, nanoseconds since the epoch; None: not said.
+    """
+
+    token: str | None = field(repr=False)
+    certificate_pem: bytes | None = field(repr=False)
+    expires_at: int | None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: str | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    status: _Status | None = None
+
+
+def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> Command:
+    """How to run what a kubeconfig in `folder` names; `cluster` is told to the program. Raises ValueError."""
+    _validate(settings)
+    interactive = _is_interactive(settings.interactive_mode)
+    info = {
+        "kind": "ExecCredential",
+        "apiVersion": settings.api_version,
+        "spec": ({} if cluster is None else {"cluster": cluster}) | {"interactive": interactive},
+    }
+    made = Command(
+        program=_program(settings.command, folder),
+        arguments=tuple(settings.args or ()),
+        environment={each.name: each.value for each in settings.env or ()}
+        | {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
+        api_version=settings.api_version,
+        interactive=interactive,
+        install_hint=settings.install_hint,
+    )
+    if shutil.which(made.program, path=made.environment.get("PATH", os.environ.get("PATH"))) is None:
+        raise ValueError(made.missing())
+    return made
+
+
+def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
+    """The cluster as `spec.cluster` of ExecCredential tells it; empty fields are left out."""
+    config = next((each.extension for each in cluster.extensions or () if each.name == CONFIG_EXTENSION), None)
+    told = {
+        "server": cluster.server,
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "certificate-authority-data": base64.b64encode(ca_pem).decode() if ca_pem else "",
+        "proxy-url": cluster.proxy_url,
+        "disable-compression": cluster.disable_compression,
+        "config": config,
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def parse_output(output: bytes, api_version: str) -> Issued:
+    """What the program's standard output holds. Raises ValueError in a sentence that quotes none of it."""
+    try:
+        credential = msgspec.json.decode(output, type=_ExecCredential)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError("exec plugin: standard output is not an ExecCredential in JSON") from error
+    if credential.api_version != api_version or credential.kind != "ExecCredential":
+        returned = f"{credential.api_version or 'no version'} of {credential.kind or 'no kind'}"
+        raise ValueError(
+            f"exec plugin is configured to use {api_version} of ExecCredential, plugin returned {returned}"
+        )
+    if credential.status is None:
+        raise ValueError("exec plugin didn't return a status field")
+    return _issued(credential.status)
+
+
+def _issued(status: _Status) -> Issued:
+    certificate, key = status.client_certificate_data, status.client_key_data
+    if not (status.token or certificate or key):
+        raise ValueError("exec plugin didn't return a token or cert/key pair")
+    if bool(certificate) != bool(key):
+        raise ValueError("exec plugin returned only certificate or key, not both")
+    pem = f"{certificate}\n{key}".encode() if certificate else None
+    return Issued(status.token or None, pem, _expiry(status.expiration_timestamp))
+
+
+def _expiry(text: str | None) -> int | None:
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise ValueError("no zone")
+    except ValueError as error:
+        raise ValueError(f'exec plugin returned expirationTimestamp "{text}", which is no RFC 3339 time') from error
+    return int(moment.timestamp()) * NANOSECONDS
+
+
+def _validate(settings: Exec) -> None:
+    if not settings.command:
+        raise ValueError("command must be specified")
+    if settings.api_version not in VERSIONS:
+        raise ValueError(f'apiVersion "{settings.api_version}" is not one of {", ".join(VERSIONS)}')
+    if any(not each.name for each in settings.env or ()):
+        raise ValueError("env: the name of each variable must be specified")
+    if not settings.interactive_mode and settings.api_version == VERSIONS[0]:
+        raise ValueError(f"interactiveMode must be specified with {VERSIONS[0]}: one of {', '.join(MODES)}")
+    if settings.interactive_mode and settings.interactive_mode not in MODES:
+        raise ValueError(f'interactiveMode "{settings.interactive_mode}" is not one of {", ".join(MODES)}')
+
+
+def _is_interactive(mode: str) -> bool:
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if mode == "Always" and not has_terminal:
+        raise ValueError("interactiveMode is Always, but standard input is not a terminal")
+    return mode != "Never" and has_terminal
+
+
+def _program(name: str, folder: Path) -> str:
+    """A path with a slash is relative to the kubeconfig, a bare name is looked up in PATH."""
+    return str(folder / name) if "/" in name else name

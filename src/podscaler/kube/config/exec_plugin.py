@@ -1,0 +1,157 @@
+"""Credentials that a program hands out, kept until shortly before they expire.
+
+`config.kubeconfig` makes one for a user with `exec`; the transport asks it before each request, and for the client
+certificate before each new connection. Rules:
+
+1. One run at a time, whoever waits for it; a run that takes longer than a minute is ended.
+2. What was handed out is used until shortly before its expiry; without an expiry, until the server refuses it.
+3. A refusal makes the program run again, but not within five seconds of its last run: what is fresh and refused would
+   be refused again.
+4. A failed run is not repeated within its back-off; while what was handed out before is still valid, that stays in use.
+5. What the program says on standard error is shown in our log; its standard output, which holds secrets, never is.
+
+Source: client-go's plugin/pkg/client/auth/exec.
+Differs: upstream has no margin before the expiry and no time limit.
+"""
+
+import asyncio
+import logging
+import os
+import random
+
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import UsageError
+from podscaler.kube.config import exec_command
+from podscaler.kube.config.exec_command import Command, Issued
+from podscaler.kube.transport.backoff import Backoff
+from podscaler.kube.transport.sharing import SingleFlight
+
+log = logging.getLogger(__name__)
+
+MARGIN_S = 30.0
+RUN_LIMIT_S = 60.0
+INTERACTIVE_LIMIT_S = 600.0
+REFUSAL_PERIOD_S = 5.0
+STDERR_SHOWN_BYTES = 4096
+
+
+class ExecPlugin:
+    """See the module's rules.
+
+    Args:
+        command: what to run.
+        clock: for ages and expiries.
+        rng: for the spread of retries.
+    """
+
+    def __init__(self, command: Command, clock: Clock, rng: random.Random | None = None) -> None:
+        self._command = command
+        self._clock = clock
+        self._flights: SingleFlight[str, Issued] = SingleFlight()
+        self._backoff = Backoff(rng or random.Random())
+        self._issued: Issued | None = None
+        self._header: str | None = None
+        self._fresh_until_s = float("-inf")
+        self._ran_at_s = float("-inf")
+        self._failure: UsageError | None = None
+        self._retry_at_s = float("-inf")
+
+    async def authorization(self) -> str | None:
+        """The header; None where only a certificate was handed out. Raises UsageError."""
+        if self._clock.monotonic_s() >= self._fresh_until_s:
+            await self._renew()
+        return self._header
+
+    async def pem(self) -> bytes | None:
+        """The client certificate and its key; None where only a token was handed out. Raises UsageError."""
+        if self._clock.monotonic_s() >= self._fresh_until_s:
+            await self._renew()
+        return self._issued.certificate_pem if self._issued else None
+
+    def refused(self, authorization: str | None) -> bool:
+        """Run the program again before the next request, unless what was refused is newer than the refusal."""
+        if authorization != self._header:
+            return True
+        if self._clock.monotonic_s() - self._ran_at_s < REFUSAL_PERIOD_S:
+            return False
+        self._fresh_until_s = float("-inf")
+        return True
+
+    async def _renew(self) -> None:
+        if self._clock.monotonic_s() < self._retry_at_s and self._failure is not None:
+            self._keep_or_raise(self._failure)
+            return
+        try:
+            issued = await self._flights.run("", self._run)
+        except UsageError as error:
+            self._keep_or_raise(error)
+            return
+        if issued is not self._issued:
+            self._take(issued)
+
+    def _take(self, issued: Issued) -> None:
+        self._issued, self._failure = issued, None
+        self._backoff.reset()
+        self._header = f"Bearer {issued.token}" if issued.token else None
+        self._fresh_until_s = self._clock.monotonic_s() + self._fresh_s(issued)
+
+    def _fresh_s(self, issued: Issued) -> float:
+        if issued.expires_at is None:
+            return float("inf")
+        left_s = (issued.expires_at - self._clock.now_ns()) / NANOSECONDS
+        return max(left_s - MARGIN_S, left_s / 2, 1.0)
+
+    def _keep_or_raise(self, error: UsageError) -> None:
+        """Go on with what is there if it is still valid."""
+        expires_at = self._issued.expires_at if self._issued else 0
+        if expires_at is not None and expires_at <= self._clock.now_ns():
+            raise error
+        log.warning("%s; the last credentials stay in use", error)
+
+    async def _run(self) -> Issued:
+        try:
+            issued = exec_command.parse_output(await self._output(), self._command.api_version)
+        except ValueError as error:
+            self._failure = UsageError(f"exec: {self._command.program}: {error}")
+            self._retry_at_s = self._clock.monotonic_s() + self._backoff.next_s()
+            raise self._failure from error
+        finally:
+            self._ran_at_s = self._clock.monotonic_s()
+        return issued
+
+    async def _output(self) -> bytes:
+        is_interactive = self._command.interactive
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._command.program,
+                *self._command.arguments,
+                stdin=None if is_interactive else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None if is_interactive else asyncio.subprocess.PIPE,
+                env=os.environ | dict(self._command.environment),
+            )
+        except FileNotFoundError as error:
+            raise ValueError(self._command.missing()) from error
+        except OSError as error:
+            raise ValueError(f"cannot be run: {error.strerror}") from error
+        return await self._finish(process)
+
+    async def _finish(self, process: asyncio.subprocess.Process) -> bytes:
+        limit_s = INTERACTIVE_LIMIT_S if self._command.interactive else RUN_LIMIT_S
+        try:
+            async with asyncio.timeout(limit_s):
+                output, told = await process.communicate()
+        except TimeoutError as error:
+            raise ValueError(f"did not end within {limit_s:g} s") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        shown = (told or b"")[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
+        if process.returncode:
+            raise ValueError(
+                f"failed with exit code {process.returncode}" + (f": {' '.join(shown.split())}" if shown else "")
+            )
+        if shown:
+            log.info("exec: %s: %s", self._command.program, shown)
+        return output

@@ -1,0 +1,228 @@
+"""From kubeconfig files to a Config: which cluster, which user, and what they say.
+
+`config.locate` calls `load` with the files that apply; several are merged as kubectl does (the first file that has a
+name wins, relative paths start at the file that names them). Every fault is one UsageError sentence with file and
+field.
+
+Source: "Organizing Cluster Access Using kubeconfig Files" of the Kubernetes documentation; client-go's clientcmd.
+Differs: user names with passwords are refused: no API server since 1.19 takes them.
+"""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from podscaler.api.text.quoting import quoted
+from podscaler.base.clock import Clock
+from podscaler.base.errors import UsageError
+from podscaler.kube.client import urls
+from podscaler.kube.config import exec_command, impersonation, kubeconfig_file
+from podscaler.kube.config.certificate_files import CertificateFiles
+from podscaler.kube.config.exec_plugin import ExecPlugin
+from podscaler.kube.config.kubeconfig_file import KubeconfigCluster, KubeconfigFile, KubeconfigUser
+from podscaler.kube.transport import credentials, proxies
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.credentials import ClientCertificates, Credentials, NoCredentials, TokenFile
+
+
+def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
+    """What the files say for `context` (None: the current one). Reads files. Raises UsageError."""
+    files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read(path, "kubeconfig"))) for path in paths]
+    name = context or next((file.current_context for _, file in files if file.current_context), "")
+    shown = ", ".join(str(path) for path in paths)
+    if not name:
+        raise UsageError(f"kubeconfig {shown}: no current-context is set; give --context")
+    return _config(_choose(files, name, shown), clock)
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """Where a cluster or a user stands, for messages and relative paths."""
+
+    path: Path
+    name: str
+
+    def fault(self, field: str, text: str) -> UsageError:
+        return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {text}")
+
+    def bytes_of(self, field: str, inline: str, file: str) -> bytes | None:
+        """The data that is given inline (base64) or in a file; inline wins, as in kubectl."""
+        if inline:
+            try:
+                return base64.b64decode("".join(inline.split()), validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise self.fault(f"{field}-data", "is not base64") from error
+        if not file:
+            return None
+        try:
+            return self.resolve(file).read_bytes()
+        except OSError as error:
+            raise self.fault(field, f"{self.resolve(file)}: {error.strerror}") from error
+
+    def resolve(self, file: str) -> Path:
+        return self.folder / file
+
+    @property
+    def folder(self) -> Path:
+        return self.path.expanduser().absolute().parent
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    """What a context names, with the places that it stands in."""
+
+    origin: str
+    namespace: str
+    cluster_part: _Part
+    cluster: KubeconfigCluster
+    user_part: _Part
+    user: KubeconfigUser
+
+
+def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, shown: str) -> _Choice:
+    _, context = _find(files, "contexts", name, shown)
+    cluster_path, cluster = _find(files, "clusters", context.cluster, shown)
+    user_path, user = _find(files, "users", context.user, shown) if context.user else (cluster_path, KubeconfigUser())
+    return _Choice(
+        f'context "{name}" of {shown}',
+        context.namespace or "default",
+        _Part(cluster_path, f'cluster "{context.cluster}"'),
+        cluster,
+        _Part(user_path, f'user "{context.user}"'),
+        user,
+    )
+
+
+def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, shown: str) -> tuple[Path, Any]:
+    kind = section.removesuffix("s")
+    for path, file in files:
+        for entry in getattr(file, section) or ():
+            if entry.name == name and (content := getattr(entry, kind)) is not None:
+                return path, content
+    known = sorted({entry.name for _, file in files for entry in getattr(file, section) or ()})
+    have = f"it has {', '.join(known)}" if known else "it has none"
+    raise UsageError(f'kubeconfig {shown}: {kind} "{name}" is not in {section} ({have})')
+
+
+def _config(choice: _Choice, clock: Clock) -> Config:
+    cluster, user = choice.cluster, choice.user
+    server = _server(choice.cluster_part, cluster)
+    ca_pem = _ca(choice.cluster_part, cluster)
+    certificate, key = _client_certificate(choice.user_part, user)
+    proven = _credentials(choice, clock, ca_pem)
+    return Config(
+        server=server,
+        credentials=proven,
+        ca_pem=ca_pem,
+        client_certificate_pem=certificate,
+        client_key_pem=key,
+        certificates=_changing_certificates(choice, certificate, key, clock, proven),
+        verify=not cluster.insecure_skip_tls_verify,
+        tls_server_name=cluster.tls_server_name or None,
+        proxy=_proxy(choice.cluster_part, cluster, server),
+        compression=not cluster.disable_compression,
+        headers=_impersonation(choice.user_part, user),
+        namespace=choice.namespace,
+        origin=choice.origin,
+    )
+
+
+def _server(part: _Part, cluster: KubeconfigCluster) -> str:
+    """The server's URL without a slash at the end."""
+    server = cluster.server.rstrip("/")
+    if not server.startswith(("https://", "http://")):
+        raise part.fault("server", f"{quoted(cluster.server)} is not an https:// address")
+    if fault := urls.address_fault(cluster.server):
+        raise part.fault("server", fault)
+    try:
+        parts = urlsplit(server)
+        is_usable = bool(parts.hostname) and parts.port != 0 and server.isascii() and not parts.query
+    except ValueError:
+        is_usable = False
+    if not is_usable or " " in server:
+        raise part.fault("server", f"{quoted(cluster.server)} names no host or no usable port")
+    return server
+
+
+def _proxy(part: _Part, cluster: KubeconfigCluster, server: str) -> str | None:
+    if not cluster.proxy_url:
+        return proxies.from_environment(server)
+    try:
+        return proxies.parse(cluster.proxy_url)
+    except ValueError as error:
+        raise part.fault("proxy-url", str(error)) from error
+
+
+def _impersonation(part: _Part, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
+    try:
+        return impersonation.headers(
+            user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
+        )
+    except ValueError as error:
+        raise part.fault("as", str(error)) from error
+
+
+def _ca(part: _Part, cluster: KubeconfigCluster) -> bytes | None:
+    data = part.bytes_of("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
+    if data is None:
+        return None
+    if cluster.insecure_skip_tls_verify:
+        raise part.fault("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
+    if b"-----BEGIN CERTIFICATE-----" not in data:
+        raise part.fault("certificate-authority", "holds no PEM certificate")
+    return data
+
+
+def _client_certificate(part: _Part, user: KubeconfigUser) -> tuple[bytes | None, bytes | None]:
+    certificate = part.bytes_of("client-certificate", user.client_certificate_data, user.client_certificate)
+    key = part.bytes_of("client-key", user.client_key_data, user.client_key)
+    if certificate is None and key is None:
+        return None, None
+    if key is None:
+        raise part.fault("client-key", "is missing beside the client certificate")
+    if certificate is None:
+        raise part.fault("client-certificate", "is missing beside the client key")
+    return certificate, key
+
+
+def _changing_certificates(
+    choice: _Choice, certificate: bytes | None, key: bytes | None, clock: Clock, proven: Credentials
+) -> ClientCertificates | None:
+    part, user = choice.user_part, choice.user
+    if certificate is None or key is None:
+        return proven if isinstance(proven, ExecPlugin) else None
+    if user.client_certificate_data or user.client_key_data:
+        return None
+    files = part.resolve(user.client_certificate), part.resolve(user.client_key)
+    return CertificateFiles(*files, clock, certificate + b"\n" + key)
+
+
+def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credentials:
+    part, user = choice.user_part, choice.user
+    if user.auth_provider is not None:
+        text = (
+            "is not supported since Kubernetes 1.26; use an exec credential plugin (kubelogin, gke-gcloud-auth-plugin)"
+        )
+        raise part.fault("auth-provider", text)
+    if user.username or user.password:
+        text = "a user name with a password is not supported (no API server since 1.19 takes one); use a token"
+        raise part.fault("username", text)
+    if user.token_file:
+        return TokenFile(part.resolve(user.token_file), clock)
+    if user.token:
+        return credentials.bearer(user.token)
+    if user.exec is not None:
+        return _exec_plugin(choice, user.exec, clock, ca_pem)
+    return NoCredentials()
+
+
+def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, ca_pem: bytes | None) -> ExecPlugin:
+    part = choice.user_part
+    try:
+        cluster = exec_command.cluster_info(choice.cluster, ca_pem) if settings.provide_cluster_info else None
+        return ExecPlugin(exec_command.command(settings, part.folder, cluster), clock)
+    except ValueError as error:
+        raise part.fault("exec", str(error)) from error

@@ -1,0 +1,128 @@
+"""The content of kubeconfig files as typed records.
+
+`config.kubeconfig` reads files with it and chooses among what they hold. Fields that nothing here uses are skipped.
+
+Source: client-go's clientcmd/api/v1.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from podscaler.base.errors import UsageError
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """`users[].user.exec.env[]`."""
+
+    name: str = ""
+    value: str = ""
+
+
+class Exec(msgspec.Struct, rename="camel", frozen=True):
+    """`users[].user.exec`: a program that hands out credentials."""
+
+    command: str = ""
+    args: list[str] | None = None
+    env: list[Variable] | None = None
+    api_version: str = ""
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class Extension(msgspec.Struct, frozen=True):
+    """`clusters[].cluster.extensions[]`."""
+
+    name: str = ""
+    extension: Any = None
+
+
+class KubeconfigCluster(msgspec.Struct, rename="kebab", frozen=True):
+    """`clusters[].cluster`."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: list[Extension] | None = None
+
+
+class KubeconfigUser(msgspec.Struct, rename="kebab", frozen=True):
+    """`users[].user`; `as_*` say who to act for."""
+
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    username: str = ""
+    password: str = ""
+    exec: Exec | None = None
+    auth_provider: Any = None
+    as_user: str = msgspec.field(name="as", default="")
+    as_uid: str = ""
+    as_groups: list[str] | None = None
+    as_user_extra: dict[str, list[str]] | None = None
+
+
+class Context(msgspec.Struct, frozen=True):
+    """`contexts[].context`."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class NamedCluster(msgspec.Struct, frozen=True):
+    """`clusters[]`."""
+
+    name: str
+    cluster: KubeconfigCluster | None = None
+
+
+class NamedUser(msgspec.Struct, frozen=True):
+    """`users[]`."""
+
+    name: str
+    user: KubeconfigUser | None = None
+
+
+class NamedContext(msgspec.Struct, frozen=True):
+    """`contexts[]`."""
+
+    name: str
+    context: Context | None = None
+
+
+class KubeconfigFile(msgspec.Struct, rename="kebab", frozen=True):
+    """A kubeconfig."""
+
+    current_context: str | None = None
+    clusters: list[NamedCluster] | None = None
+    users: list[NamedUser] | None = None
+    contexts: list[NamedContext] | None = None
+
+
+def parse(path: Path, data: bytes) -> KubeconfigFile:
+    """The typed content of a kubeconfig. Raises UsageError for what is no YAML, or has a field of another type."""
+    try:
+        return msgspec.convert(yaml.safe_load(data) or {}, KubeconfigFile)
+    except yaml.YAMLError as error:
+        raise UsageError(f"kubeconfig {path}: not valid YAML: {' '.join(str(error).split())}") from error
+    except msgspec.ValidationError as error:
+        raise UsageError(f"kubeconfig {path}: {error}") from error
+
+
+def read(path: Path, what: str) -> bytes:
+    """The bytes of a file. Raises UsageError that names it, after `what`."""
+    try:
+        return path.expanduser().read_bytes()
+    except OSError as error:
+        raise UsageError(f"{what} {path}: {error.strerror}") from error

@@ -1,0 +1,83 @@
+"""Which API server is meant: the kubeconfig that applies, or the cluster that the process runs in.
+
+The command line calls `find_config` before the event loop runs (it reads files).
+
+Source: kubectl's order of places; client-go's in-cluster configuration.
+"""
+
+import os
+from pathlib import Path
+
+from podscaler.base.clock import Clock, SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.kube.client import urls
+from podscaler.kube.config import kubeconfig, kubeconfig_file
+from podscaler.kube.transport import proxies
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.credentials import TokenFile
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def find_config(kubeconfig_file: str | None = None, context: str | None = None, clock: Clock | None = None) -> Config:
+    """The Config that the user means; reads files, so call it before the event loop runs, or in a thread.
+
+    Args:
+        kubeconfig_file: `--kubeconfig`; None: the files of KUBECONFIG, ~/.kube/config, or a pod's service account.
+        context: `--context`; None: the file's current context.
+        clock: for tokens that are read again from time to time.
+
+    Raises:
+        UsageError: in one sentence with the file and the field.
+    """
+    clock = clock or SystemClock()
+    if kubeconfig_file:
+        return kubeconfig.load([Path(kubeconfig_file)], context, clock)
+    if named := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
+        present = [path for path in named if path.expanduser().exists()] or named
+        return kubeconfig.load(present, context, clock)
+    if (home := _find_home_config()) is not None:
+        return kubeconfig.load([home], context, clock)
+    if context:
+        raise UsageError(f'--context "{context}" needs a kubeconfig: give --kubeconfig or set KUBECONFIG')
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return in_cluster(SERVICE_ACCOUNT, clock)
+    raise UsageError("no API server is known: give --kubeconfig, set KUBECONFIG, or run inside a cluster")
+
+
+def _find_home_config() -> Path | None:
+    """~/.kube/config; None where there is none, or no home: in a pod the user may be any number."""
+    try:
+        found = Path.home() / ".kube" / "config"
+        return found if found.exists() else None
+    except (RuntimeError, PermissionError):
+        return None
+
+
+def in_cluster(folder: Path, clock: Clock) -> Config:
+    """The Config of a pod, from its environment and the service account mounted at `folder`. Raises UsageError."""
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise UsageError("in-cluster configuration needs KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT")
+    token = folder / "token"
+    if not token.exists():
+        raise UsageError(f"in-cluster configuration needs the service account's token at {token}")
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    server = f"https://{authority}"
+    if fault := urls.address_fault(server):
+        raise UsageError(f"in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: {fault}")
+    return Config(
+        server=server,
+        credentials=TokenFile(token, clock),
+        ca_pem=kubeconfig_file.read(folder / "ca.crt", "in-cluster certificate authority"),
+        proxy=proxies.from_environment(server),
+        namespace=_namespace(folder / "namespace"),
+        origin="the in-cluster configuration",
+    )
+
+
+def _namespace(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"

@@ -1,0 +1,216 @@
+"""The objects of one kind as they last were, kept in memory and found by key, namespace and labels.
+
+`informers.watch.Reflector` fills it; controllers read it and are told of changes. Invariants:
+
+1. Objects are shared and never changed by anybody.
+2. Handlers are called after the cache has changed, in the order of changes, without waiting in between.
+3. `version` is the resource version up to which the cache is complete.
+4. Finding objects by labels costs as much as the rarest label that the selector asks for, not the namespace's size:
+   an index of a label's values is made when a selector first asks for that label.
+
+Source: client-go's informers (documentation).
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from podscaler.api.machinery.selectors import Selector
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""Namespace and name; the namespace is empty for kinds without one."""
+
+
+class Meta(Protocol):
+    """What a cache needs of `metadata`."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, str] | None: ...
+
+
+class Cached(Protocol):
+    """What can be kept in a cache."""
+
+    @property
+    def metadata(self) -> Any: ...
+
+
+T = TypeVar("T", bound=Cached)
+T_contra = TypeVar("T_contra", bound=Cached, contravariant=True)
+
+
+class ResourceEventHandler(Protocol[T_contra]):
+    """Who wants to know of changes; called on the event loop, and must not wait."""
+
+    def added(self, obj: T_contra) -> None:
+        """An object appeared."""
+        ...
+
+    def updated(self, old: T_contra, new: T_contra) -> None:
+        """An object changed."""
+        ...
+
+    def deleted(self, obj: T_contra) -> None:
+        """An object is gone; as it last was."""
+        ...
+
+
+def key_of(obj: Cached) -> Key:
+    """The key of an object."""
+    meta = obj.metadata
+    return meta.namespace, meta.name
+
+
+class Cache(Generic[T]):
+    """See the module's invariants."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[str, T]] = {}
+        self._indexes: dict[str, dict[tuple[str, str], dict[str, T]]] = {}
+        self._handlers: list[ResourceEventHandler[T]] = []
+        self._synced = asyncio.Event()
+        self.version = ""
+
+    def __len__(self) -> int:
+        return sum(len(objects) for objects in self._objects.values())
+
+    def __iter__(self) -> Iterator[T]:
+        for objects in self._objects.values():
+            yield from objects.values()
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first complete list has arrived."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return once the first complete list has arrived."""
+        await self._synced.wait()
+
+    def subscribe(self, handler: ResourceEventHandler[T]) -> None:
+        """Tell `handler` of every change from now on; objects that are there already are added to it at once."""
+        self._handlers.append(handler)
+        for obj in list(self):
+            self._tell(handler, None, obj)
+
+    def find(self, key: Key) -> T | None:
+        """The object of that key, None where there is none."""
+        return self._objects.get(key[0], {}).get(key[1])
+
+    def same(self, obj: T) -> T:
+        """What is there of the same version as `obj`, else `obj`: a list that is read again need not be kept twice."""
+        old = self.find(key_of(obj))
+        if old is None or old.metadata.uid != obj.metadata.uid:
+            return obj
+        return old if old.metadata.resource_version == obj.metadata.resource_version else obj
+
+    def count(self, namespace: str) -> int:
+        """How many objects a namespace has."""
+        return len(self._objects.get(namespace, ()))
+
+    def select(self, namespace: str, selector: Selector) -> list[T]:
+        """The objects of a namespace that `selector` picks, in the order of their names."""
+        if selector.matches_nothing:
+            return []
+        candidates = self._candidates(namespace, selector)
+        found = [obj for obj in candidates.values() if selector.matches(obj.metadata.labels or {})]
+        found.sort(key=lambda obj: str(obj.metadata.name))
+        return found
+
+    def replace(self, objects: Iterable[T], version: str) -> None:
+        """Make `objects` (of all namespaces) what the cache holds, as of `version`."""
+        fresh = {key_of(obj): obj for obj in objects}
+        for old in [obj for obj in self if key_of(obj) not in fresh]:
+            self.remove(old)
+        for obj in fresh.values():
+            self.put(obj)
+        self.version = version
+        self._synced.set()
+
+    def put(self, obj: T) -> None:
+        """Keep `obj` instead of what is there under its key; a version that is there already changes nothing."""
+        namespace, name = key_of(obj)
+        old = self._objects.get(namespace, {}).get(name)
+        if old is not None and old.metadata.uid != obj.metadata.uid:
+            self.remove(old)
+            old = None
+        if old is not None and old.metadata.resource_version == obj.metadata.resource_version:
+            return
+        if old is not None:
+            self._unindex(old)
+        self._objects.setdefault(namespace, {})[name] = obj
+        self._index(obj)
+        self._announce(old, obj)
+
+    def remove(self, obj: T) -> None:
+        """Drop what is there under the key of `obj`; handlers get `obj`."""
+        namespace, name = key_of(obj)
+        objects = self._objects.get(namespace, {})
+        old = objects.pop(name, None)
+        if old is None:
+            return
+        if not objects:
+            del self._objects[namespace]
+        self._unindex(old)
+        self._announce(obj, None)
+
+    def _candidates(self, namespace: str, selector: Selector) -> Mapping[str, T]:
+        smallest: Mapping[str, T] | None = None
+        for label, value in selector.equalities:
+            found = self._index_of(label).get((namespace, value), {})
+            if smallest is None or len(found) < len(smallest):
+                smallest = found
+        return self._objects.get(namespace, {}) if smallest is None else smallest
+
+    def _index_of(self, label: str) -> dict[tuple[str, str], dict[str, T]]:
+        if label not in self._indexes:
+            self._indexes[label] = {}
+            for obj in self:
+                _put(self._indexes[label], label, obj)
+        return self._indexes[label]
+
+    def _index(self, obj: T) -> None:
+        for label, index in self._indexes.items():
+            _put(index, label, obj)
+
+    def _unindex(self, obj: T) -> None:
+        labels = obj.metadata.labels or {}
+        for label, index in self._indexes.items():
+            if label in labels:
+                place = (obj.metadata.namespace, labels[label])
+                index[place].pop(obj.metadata.name, None)
+                if not index[place]:
+                    del index[place]
+
+    def _announce(self, old: T | None, new: T | None) -> None:
+        for handler in self._handlers:
+            self._tell(handler, old, new)
+
+    def _tell(self, handler: ResourceEventHandler[T], old: T | None, new: T | None) -> None:
+        try:
+            if new is None:
+                assert old is not None
+                handler.deleted(old)
+            elif old is None:
+                handler.added(new)
+            else:
+                handler.updated(old, new)
+        except Exception:
+            log.exception("a handler of changes failed; the others are told")
+
+
+def _put(index: dict[tuple[str, str], dict[str, T]], label: str, obj: T) -> None:
+    labels: Mapping[str, str] = obj.metadata.labels or {}
+    if label in labels:
+        index.setdefault((obj.metadata.namespace, labels[label]), {})[obj.metadata.name] = obj

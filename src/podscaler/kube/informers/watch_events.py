@@ -1,0 +1,111 @@
+"""Pages of lists and events of watches as they stand in bytes, and what their failures mean.
+
+`informers.watch` reads with it. Objects stay undecoded: what is to be taken of them depends on the kind.
+
+Source: the API concepts page of the Kubernetes documentation (efficient detection of changes); KEP-3157.
+"""
+
+import msgspec
+
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import api_errors
+from podscaler.kube.transport.transport import TransportError
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+NO_STREAMED_LISTS = frozenset({400, 405, 406, 415, 422})
+"""Answers of servers that do not know `sendInitialEvents`, or have it switched off."""
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    """`metadata` of a list."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class Page(msgspec.Struct):
+    """A list, or a part of one."""
+
+    metadata: ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+class EndedEarly(StatusError):
+    """A watch that was to begin with a list ended before the list was complete."""
+
+    def __init__(self) -> None:
+        super().__init__("the watch ended before the list that it began with was complete", code=0)
+
+
+_PAGE = msgspec.json.Decoder(Page)
+_EVENT = msgspec.json.Decoder(WatchEvent)
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+
+
+def page(body: bytes) -> Page:
+    """The list in an answer. Raises StatusError."""
+    try:
+        return _PAGE.decode(body)
+    except msgspec.DecodeError as error:
+        raise StatusError(f"unable to decode a list: {error}", code=0) from error
+
+
+def event(line: bytes) -> WatchEvent:
+    """The event in a line, never one of type ERROR. Raises StatusError: the one in the event, or for nonsense."""
+    try:
+        found = _EVENT.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StatusError(f"unable to decode an event of the watch stream: {error}", code=0) from error
+    if found.type == "ERROR":
+        raise api_errors.of_status(bytes(found.object)) or StatusError("unknown error in the watch stream", code=500)
+    return found
+
+
+def version_of(raw: msgspec.Raw) -> str:
+    """The resource version of an object; empty where it cannot be read."""
+    try:
+        return _BOOKMARK.decode(raw).metadata.resource_version
+    except msgspec.DecodeError:
+        return ""
+
+
+def ends_initial_events(raw: msgspec.Raw) -> bool:
+    """Whether a bookmark says that what was there at the beginning has been sent."""
+    try:
+        return (_BOOKMARK.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    except msgspec.DecodeError:
+        return False
+
+
+def is_expired(error: StatusError) -> bool:
+    """Whether only the newest list helps: the version that we know is too old, or too new for this server."""
+    too_large = any("Too large resource version" in cause.message for cause in error.causes)
+    return error.code == 410 or error.reason in ("Expired", "Gone") or too_large or error.code == 504
+
+
+def needs_new_list(error: StatusError) -> bool:
+    """Not where the server was away or busy: then the watch goes on where it was."""
+    if isinstance(error, TransportError) or error.code == 0:
+        return False
+    return error.code not in (401, 429, 500, 502, 503)
+
+
+def refuses_streamed_lists(error: StatusError) -> bool:
+    """Whether the server has no lists as events, so that it need not be asked again."""
+    return error.code in NO_STREAMED_LISTS

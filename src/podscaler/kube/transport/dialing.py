@@ -1,0 +1,175 @@
+"""Making a connection to an API server: name, socket, proxy, TLS.
+
+`transport.pool` calls `dial` when it has no idle connection. All of it may take thirty seconds, a TLS handshake ten.
+A plain server behind an HTTP proxy is asked through it (`needs_absolute_targets`); everything else gets a tunnel.
+
+Source: Go's net.Dialer and net/http.Transport (limits, words); RFC 9110 9.3.6 (CONNECT).
+"""
+
+import asyncio
+import base64
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import aiohappyeyeballs
+
+from podscaler.kube.transport import network_errors, socks
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.connection import Connection
+from podscaler.kube.transport.http_response import HTTPResponse
+from podscaler.kube.transport.network_errors import NoAnswer
+from podscaler.kube.transport.proxies import DEFAULT_PORTS
+from podscaler.kube.transport.tunnel import ProxyTunnel
+
+DIAL_TIMEOUT_S = 30.0
+HANDSHAKE_TIMEOUT_S = 10.0
+SECOND_FAMILY_DELAY_S = 0.3
+"""Addresses of the other family are tried beside the first after so long, as Go does."""
+DEAD_AFTER_MS = 45_000
+"""A peer that acknowledges nothing for so long is gone; what Go finds out by HTTP/2 pings after 30 s and 15 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where something listens, and how to get in."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as messages and CONNECT have it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def place(url: str) -> ServerAddress:
+    """Where `url` leads to."""
+    parts = urlsplit(url)
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
+    user = None if parts.username is None else unquote(parts.username)
+    return ServerAddress(
+        parts.scheme, parts.hostname or "", port, user, unquote(parts.password or "") if user else None
+    )
+
+
+def needs_absolute_targets(config: Config) -> bool:
+    """Whether requests name the whole URL, because a proxy reads them."""
+    return config.server.startswith("http:") and bool(config.proxy) and (config.proxy or "").startswith("http")
+
+
+def proxy_authorization(proxy: ServerAddress) -> str | None:
+    """The value of Proxy-Authorization; None where the proxy's URL names nobody."""
+    if proxy.user is None:
+        return None
+    return "Basic " + base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
+
+
+async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
+    """A new connection; `context` is None for plain HTTP. Raises NoAnswer."""
+    server = place(config.server)
+    made = Connection(server.address)
+    try:
+        async with asyncio.timeout(DIAL_TIMEOUT_S):
+            if config.proxy:
+                await _through_proxy(made, config, place(config.proxy), context)
+            else:
+                await _direct(made, config, server, context)
+    except (OSError, EOFError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's
+        raise network_errors.of_dial(error, server.address) from error
+    return made
+
+
+async def _direct(made: Connection, config: Config, server: ServerAddress, context: ssl.SSLContext | None) -> None:
+    loop = asyncio.get_running_loop()
+    connected = await _socket_to(server)
+    await loop.create_connection(
+        lambda: made,
+        sock=connected,
+        ssl=context,
+        server_hostname=(config.tls_server_name or server.host) if context else None,
+        ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if context else None,
+    )
+
+
+async def _through_proxy(
+    made: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
+) -> None:
+    loop, server = asyncio.get_running_loop(), place(config.server)
+    opened = await _open_proxy(proxy)
+    if not needs_absolute_targets(config):
+        if proxy.scheme.startswith("socks5"):
+            await socks.connect(opened, server.host, server.port, credentials=_pair(proxy))
+        else:
+            await _connect(opened, server, proxy)
+    transport: asyncio.Transport | None = opened.transport
+    if context is not None:
+        name = config.tls_server_name or server.host
+        transport = await loop.start_tls(
+            opened.transport, made, context, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S
+        )
+    else:
+        opened.transport.set_protocol(made)
+    if transport is None:
+        raise EOFError
+    made.connection_made(transport)
+
+
+async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
+    try:
+        context = await asyncio.to_thread(ssl.create_default_context) if proxy.scheme == "https" else None
+        _, opened = await asyncio.get_running_loop().create_connection(
+            ProxyTunnel,
+            sock=await _socket_to(proxy),
+            ssl=context,
+            server_hostname=proxy.host if context else None,
+            ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if context else None,
+        )
+    except OSError as error:
+        raise NoAnswer(f"proxyconnect tcp: {network_errors.of_dial(error, proxy.address).cause}") from error
+    return opened
+
+
+async def _connect(opened: ProxyTunnel, server: ServerAddress, proxy: ServerAddress) -> None:
+    lines = [f"CONNECT {server.address} HTTP/1.1", f"Host: {server.address}"]
+    if authorization := proxy_authorization(proxy):
+        lines.append(f"Proxy-Authorization: {authorization}")
+    opened.write("\r\n".join([*lines, "", ""]).encode())
+    answer = HTTPResponse()
+    try:
+        answer.feed(await opened.until(b"\r\n\r\n"))
+    except ValueError as error:
+        raise NoAnswer(f"proxyconnect tcp: {error}") from error
+    if answer.status != 200:
+        opened.close()
+        raise NoAnswer(f"proxyconnect tcp: the proxy {proxy.address} answered CONNECT with status {answer.status}")
+
+
+def _pair(proxy: ServerAddress) -> tuple[str, str] | None:
+    return None if proxy.user is None else (proxy.user, proxy.password or "")
+
+
+async def _socket_to(where: ServerAddress) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)
+    return await aiohappyeyeballs.start_connection(
+        found, happy_eyeballs_delay=SECOND_FAMILY_DELAY_S, interleave=1, socket_factory=_socket
+    )
+
+
+def _socket(info: Any) -> socket.socket:
+    family, kind, protocol, _, _ = info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_AFTER_MS)
+    return made

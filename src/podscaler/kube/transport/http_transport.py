@@ -1,0 +1,234 @@
+"""Requests over a pool of kept-alive connections: the transport that is used outside tests.
+
+`connect` makes it from a Config. It speaks HTTP/1.1 by itself, over plain asyncio connections: what an API server's
+client needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
+
+1. A request goes out in one write, and the head that all requests share is encoded once.
+2. What credentials refuse or cannot give is a TransportError: with time it may heal.
+3. 401 makes credentials renew themselves, and the request is sent once more if they did.
+4. A GET on a kept connection that the server had just closed is sent again on another; nothing else is.
+
+Source: docs/spec/controller.md 10 (REST requests); docs/decisions/http-client.md.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from podscaler.base.errors import UsageError
+from podscaler.kube.transport import dialing, network_errors, tls
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.connection import Connection
+from podscaler.kube.transport.http_response import HTTPResponse
+from podscaler.kube.transport.network_errors import NoAnswer
+from podscaler.kube.transport.pool import Pool
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
+
+GZIP = b"Accept-Encoding: gzip\r\n"
+"""For whole answers only: compressing events one by one costs the server more than it saves anybody."""
+HEADERS_TIMEOUT_S = 60.0
+"""A stream's body may take for ever, its beginning may not."""
+
+
+async def connect(config: Config, *, user_agent: str) -> "HttpTransport":
+    """A transport to the server of `config`; no connection is made yet. Raises UsageError for unusable certificates."""
+    pem = None
+    if config.client_certificate_pem and config.client_key_pem:
+        pem = config.client_certificate_pem + b"\n" + config.client_key_pem
+    context = await asyncio.to_thread(tls.server_context, config, pem) if config.server.startswith("https:") else None
+    return HttpTransport(config, context, user_agent=user_agent, pem=pem)
+
+
+class HttpTransport:
+    """See the module's rules, and `podscaler.kube.transport.transport.Transport`.
+
+    Args:
+        config: the server, and the credentials asked before each request.
+        context: None for plain HTTP.
+        user_agent: sent with every request.
+        pem: the client certificate and key in `context`; None: none.
+    """
+
+    def __init__(
+        self, config: Config, context: ssl.SSLContext | None, *, user_agent: str, pem: bytes | None = None
+    ) -> None:
+        self.server = config.server
+        self._config = config
+        self._context = context
+        self._pool = Pool(self._dial)
+        self._pem = pem
+        self._prefix = _prefix(config)
+        self._shared_by_all = _shared_headers(config, user_agent)
+        self._shared_by_requests = self._shared_by_all + (GZIP if config.compression else b"")
+        self._authorization: tuple[str | None, bytes] = (None, b"")
+
+    async def request(self, request: Request) -> Response:
+        """The answer. Raises TransportError."""
+        try:
+            authorization = await self._credentials()
+            answer = await self._whole(request, authorization)
+            if answer.status == 401 and self._config.credentials.refused(authorization):
+                answer = await self._whole(request, await self._credentials())
+            return answer
+        except NoAnswer as error:
+            raise self._failure(request, error) from error
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
+        """The answer as it arrives; entering and reading may raise TransportError."""
+        try:
+            opened = await self._opened(request)
+        except NoAnswer as error:
+            raise self._failure(request, error) from error
+        try:
+            yield opened
+        finally:
+            opened.close()
+            self._pool.release(opened.connection)
+
+    @property
+    def connections_in_use(self) -> int:
+        """How many connections serve a request now."""
+        return self._pool.in_use
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+        await asyncio.sleep(0)
+
+    async def _credentials(self) -> str | None:
+        try:
+            if self._config.certificates is not None:
+                await self._renew_certificate(await self._config.certificates.pem())
+            return await self._config.credentials.authorization()
+        except UsageError as error:
+            raise NoAnswer(f"getting credentials: {error}") from error
+
+    async def _renew_certificate(self, pem: bytes | None) -> None:
+        if pem == self._pem or self._context is None:
+            return
+        self._context = await asyncio.to_thread(tls.server_context, self._config, pem)
+        self._pem = pem
+        self._pool.retire()
+
+    async def _whole(self, request: Request, authorization: str | None) -> Response:
+        data = self._encoded(request, authorization, self._shared_by_requests)
+        connection = self._pool.find_idle() or await self._acquired(request.timeout_s)
+        try:
+            response = await self._sent(connection, data, request)
+        finally:
+            self._pool.release(connection)
+        return Response(response.status, response.headers, response.body())
+
+    async def _sent(self, connection: Connection, data: bytes, request: Request) -> HTTPResponse:
+        try:
+            return await connection.whole(data, request.timeout_s)
+        except NoAnswer as error:
+            if not (connection.served and error.unanswered and error.broken and request.method == "GET"):
+                raise
+        fresh = await self._pool.dialed()
+        try:
+            return await fresh.whole(data, request.timeout_s)
+        finally:
+            self._pool.release(fresh)
+
+    async def _acquired(self, timeout_s: float | None) -> Connection:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._pool.acquire()
+        except TimeoutError as error:
+            raise NoAnswer(network_errors.TIMED_OUT) from error
+
+    async def _dial(self) -> Connection:
+        return await dialing.dial(self._config, self._context)
+
+    async def _opened(self, request: Request) -> "_HttpStream":
+        authorization = await self._credentials()
+        connection = await self._acquired(HEADERS_TIMEOUT_S)
+        timer = connection.expire_in(HEADERS_TIMEOUT_S)
+        try:
+            response = await connection.head(self._encoded(request, authorization, self._shared_by_all))
+        except BaseException:
+            self._pool.release(connection)
+            raise
+        finally:
+            timer.cancel()
+        if response.status == 401:
+            self._config.credentials.refused(authorization)
+        return _HttpStream(self, connection, request, response)
+
+    def _encoded(self, request: Request, authorization: str | None, shared: bytes) -> bytes:
+        if authorization != self._authorization[0]:
+            self._authorization = (authorization, _header("Authorization", authorization or ""))
+        head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + shared
+        if authorization is not None:
+            head += self._authorization[1]
+        own = "".join([f"{name}: {value}\r\n" for name, value in request.headers.items()])
+        if request.body is None:
+            return head + f"{own}\r\n".encode("latin-1")
+        return head + f"{own}Content-Length: {len(request.body)}\r\n\r\n".encode("latin-1") + request.body
+
+    def _failure(self, request: Request, error: NoAnswer) -> TransportError:
+        return TransportError(request, server=self.server, cause=error.cause, broken=error.broken)
+
+
+class _HttpStream:
+    def __init__(self, owner: HttpTransport, connection: Connection, request: Request, response: HTTPResponse) -> None:
+        self.connection = connection
+        self.status = response.status
+        self.headers = response.headers
+        self._owner = owner
+        self._request = request
+        self._timer = None if request.timeout_s is None else connection.expire_in(request.timeout_s)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.connection.finish()
+
+    async def read(self) -> bytes:
+        return b"".join([chunk async for chunks in self._chunks() for chunk in chunks])
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        rest: list[bytes] = []
+        async for chunks in self._chunks():
+            rest += chunks
+            if not any(b"\n" in chunk for chunk in chunks):
+                continue
+            *lines, last = b"".join(rest).split(b"\n")
+            rest = [last] if last else []
+            if batch := [line for line in lines if line]:
+                yield batch
+
+    async def _chunks(self) -> AsyncIterator[list[bytes]]:
+        try:
+            while chunks := await self.connection.more():
+                yield chunks
+        except NoAnswer as error:
+            raise TransportError(
+                self._request, server=self._owner.server, cause=error.cause, broken=error.broken
+            ) from error
+
+
+def _prefix(config: Config) -> str:
+    """What stands before a path in the request line."""
+    server = config.server
+    if dialing.needs_absolute_targets(config):
+        return server
+    return "/" + server.split("/", 3)[3] if server.count("/") > 2 else ""
+
+
+def _shared_headers(config: Config, user_agent: str) -> bytes:
+    headers = [("Host", config.server.split("/")[2]), ("User-Agent", user_agent)]
+    if config.proxy and dialing.needs_absolute_targets(config):
+        authorization = dialing.proxy_authorization(dialing.place(config.proxy))
+        headers += [("Proxy-Authorization", authorization)] if authorization else []
+    return b"".join(_header(name, value) for name, value in (*headers, *config.headers))
+
+
+def _header(name: str, value: str) -> bytes:
+    """One line of the head. Raises NoAnswer for a value that would end the line."""
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise NoAnswer(f'net/http: invalid header field value for "{name}"')
+    return f"{name}: {value}\r\n".encode()

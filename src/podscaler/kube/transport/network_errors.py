@@ -1,0 +1,92 @@
+"""Why a request got no answer, in the words that Go's HTTP client has for it.
+
+`transport.dialing` and `transport.connection` raise NoAnswer with such words; they reach users in conditions and
+events, where operators search for them.
+
+Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 4); the texts of Go's packages net, crypto/tls
+and net/http.
+"""
+
+import errno
+import socket
+import ssl
+
+ERRNO_TEXTS = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "connection reset by peer",
+    errno.EPIPE: "broken pipe",
+    errno.EHOSTUNREACH: "no route to host",
+    errno.ENETUNREACH: "network is unreachable",
+    errno.ETIMEDOUT: "connection timed out",
+    errno.EADDRNOTAVAIL: "cannot assign requested address",
+    errno.EMFILE: "too many open files",
+}
+CERTIFICATE_TEXTS = {
+    7: "certificate signed by unknown authority",
+    10: "certificate has expired or is not yet valid",
+    9: "certificate has expired or is not yet valid",
+    18: "certificate signed by unknown authority",
+    19: "certificate signed by unknown authority",
+    20: "certificate signed by unknown authority",
+    21: "certificate signed by unknown authority",
+}
+"""OpenSSL's verification codes."""
+TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+
+
+class NoAnswer(Exception):
+    """A request that got no answer.
+
+    Args:
+        cause: Go's words for why.
+        broken: whether a connection that stood was lost, so that the same request may succeed on another.
+        unanswered: whether not one byte of an answer had arrived.
+    """
+
+    def __init__(self, cause: str, *, broken: bool = False, unanswered: bool = False) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.broken = broken
+        self.unanswered = unanswered
+
+
+def of_dial(error: BaseException, address: str) -> NoAnswer:
+    """What kept a connection to `address` (`host:port`) from being made."""
+    match error:
+        case socket.gaierror():
+            return NoAnswer(f"dial tcp: lookup {address.rpartition(':')[0].strip('[]')}: no such host")
+        case ssl.SSLCertVerificationError():
+            known = CERTIFICATE_TEXTS.get(error.verify_code)
+            return NoAnswer(f"tls: failed to verify certificate: x509: {known or error.verify_message}")
+        case ssl.SSLError():
+            return NoAnswer(f"tls: {error.strerror or error.reason or error}")
+        case TimeoutError() if error.errno is None:
+            return NoAnswer(f"dial tcp {address}: i/o timeout")
+        case ConnectionAbortedError() | EOFError():
+            return NoAnswer("tls: the handshake was not finished: EOF")
+        case OSError():
+            return NoAnswer(f"dial tcp {address}: connect: {_errno_text(error)}")
+        case _:
+            return NoAnswer(str(error) or type(error).__name__)
+
+
+def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoAnswer:
+    """What ended a connection that stood; None where it was closed too early, in good order.
+
+    `is_fresh` says that nothing of the answer had arrived.
+    """
+    if error is None:
+        return NoAnswer("EOF" if is_fresh else "unexpected EOF", broken=True, unanswered=is_fresh)
+    if isinstance(error, ssl.SSLError):
+        return NoAnswer(f"tls: {error.strerror or error.reason or error}", broken=True, unanswered=is_fresh)
+    if isinstance(error, OSError):
+        broken = error.errno in (errno.ECONNRESET, errno.EPIPE)
+        return NoAnswer(f"read tcp {address}: {_errno_text(error)}", broken=broken, unanswered=is_fresh)
+    return NoAnswer(str(error) or type(error).__name__, broken=True, unanswered=is_fresh)
+
+
+def _errno_text(error: OSError) -> str:
+    number = error.errno
+    if number is None and (several := getattr(error, "exceptions", ())):
+        number = getattr(several[0], "errno", None)
+    return ERRNO_TEXTS.get(number or 0) or (error.strerror or str(error)).lower()

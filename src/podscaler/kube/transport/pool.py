@@ -1,0 +1,116 @@
+"""Connections that are kept for the next request.
+
+`transport.http_transport` takes one for each request and gives it back. At most CONNECTIONS exist; who finds none waits
+for its turn. The one that was used last is used first, so that what a quiet time does not need grows old and is closed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from podscaler.kube.transport.connection import Connection
+
+CONNECTIONS = 256
+"""Enough that three metrics APIs that take their time (`podscaler.metrics.limited`) leave some for everything else."""
+KEEP_ALIVE_S = 45.0
+"""Shorter than servers keep an idle connection, so that it is us who close it and no request meets a closed one."""
+
+
+class Pool:
+    """See the module.
+
+    Args:
+        dial: makes a connection; what it raises escapes from `acquire`.
+    """
+
+    def __init__(self, dial: Callable[[], Awaitable[Connection]]) -> None:
+        self._dial = dial
+        self._loop = asyncio.get_running_loop()
+        self._idle: deque[Connection] = deque()
+        self._used: set[Connection] = set()
+        self._dialing = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._retired: set[Connection] = set()
+
+    @property
+    def in_use(self) -> int:
+        """How many connections were taken and not given back."""
+        return len(self._used)
+
+    def find_idle(self) -> Connection | None:
+        """An idle connection that is still good, now in use; None where there is none."""
+        now_s = self._loop.time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable and now_s - connection.idle_since_s < KEEP_ALIVE_S:
+                self._used.add(connection)
+                return connection
+            connection.close()
+        return None
+
+    async def acquire(self) -> Connection:
+        """An idle connection, or a new one where there is none."""
+        while (found := self.find_idle()) is None:
+            if len(self._used) + self._dialing < CONNECTIONS:
+                return await self.dialed()
+            await self._turn()
+        return found
+
+    async def dialed(self) -> Connection:
+        """A new connection."""
+        self._dialing += 1
+        try:
+            connection = await self._dial()
+        except BaseException:
+            self._wake()
+            raise
+        finally:
+            self._dialing -= 1
+        self._used.add(connection)
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Give a connection back, whatever state it is in."""
+        self._used.discard(connection)
+        if connection in self._retired or not connection.is_usable:
+            self._retired.discard(connection)
+            connection.close()
+        else:
+            self._drop_old()
+            self._idle.append(connection)
+        if self._waiters:
+            self._wake()
+
+    def retire(self) -> None:
+        """Use none of the present connections for another request."""
+        self._retired |= self._used
+        while self._idle:
+            self._idle.pop().close()
+
+    def close(self) -> None:
+        """Close everything."""
+        self.retire()
+        for connection in self._used:
+            connection.close()
+
+    def _drop_old(self) -> None:
+        """At most one a call: they grow old no faster."""
+        if self._idle and self._loop.time() - self._idle[0].idle_since_s >= KEEP_ALIVE_S:
+            self._idle.popleft().close()
+
+    async def _turn(self) -> None:
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self._wake()
+            raise
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return

@@ -1,0 +1,106 @@
+"""Which proxy leads to a server.
+
+`config.kubeconfig` and `config.locate` ask; `transport.dialing` goes through it. What a kubeconfig names wins over the
+environment.
+
+Source: Go's golang.org/x/net/http/httpproxy (documentation), which client-go uses.
+"""
+
+import ipaddress
+import os
+from urllib.parse import SplitResult, urlsplit
+
+from podscaler.base.errors import UsageError
+
+SCHEMES = ("http", "https", "socks5", "socks5h")
+DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+
+
+def parse(text: str) -> str:
+    """The proxy's URL, with a scheme. Raises ValueError for one that cannot be used."""
+    url = text if "://" in text else f"http://{text}"
+    parts = urlsplit(url)
+    if parts.scheme not in SCHEMES:
+        raise ValueError(f'"{redacted(text)}" is not an http://, https:// or socks5:// address')
+    if not parts.hostname or _port_fault(parts):
+        raise ValueError(f'"{redacted(text)}" names no host or no usable port')
+    return url
+
+
+def redacted(url: str) -> str:
+    """The URL without its password, for messages."""
+    head, at, tail = url.rpartition("@")
+    scheme, mark, user = head.rpartition("//")
+    return f"{scheme}{mark}{user.partition(':')[0]}:xxxxx@{tail}" if at and ":" in user else url
+
+
+def from_environment(server: str) -> str | None:
+    """What HTTPS_PROXY or HTTP_PROXY, and NO_PROXY, say for `server`. Raises UsageError for a proxy's bad URL."""
+    parts = urlsplit(server)
+    name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
+    text = _variable(name)
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
+    if not text or _is_exempt(host, port):
+        return None
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"the environment's {name}: {error}") from error
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name) or os.environ.get(name.lower()) or ""
+
+
+def _is_exempt(host: str, port: int) -> bool:
+    address = _address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return True
+    entries = (entry.strip().lower() for entry in _variable("NO_PROXY").split(","))
+    return any(_covers(entry, host, port, address) for entry in entries if entry)
+
+
+def _covers(entry: str, host: str, port: int, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    if entry == "*":
+        return True
+    if "/" in entry:
+        return address is not None and _in_network(entry, address)
+    name, wanted_port = _split(entry)
+    if wanted_port and wanted_port != str(port):
+        return False
+    if address is not None:
+        return _address(name) == address
+    if name.startswith("*."):
+        name = name[1:]
+    return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
+
+
+def _in_network(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    try:
+        return address in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+
+
+def _split(entry: str) -> tuple[str, str]:
+    if entry.startswith("["):
+        name, _, rest = entry[1:].partition("]")
+        return name, rest.removeprefix(":")
+    if entry.count(":") != 1:
+        return entry, ""
+    name, _, port = entry.partition(":")
+    return name, port
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _port_fault(parts: SplitResult) -> bool:
+    try:
+        return parts.port == 0
+    except ValueError:
+        return True

@@ -1,0 +1,5 @@
+"""What rules look at: items, autoscalers, workloads, findings.
+
+Reading order: `reading` makes items; `lint_context` holds them all.
+May import: `core`, `api`, `base`.
+"""

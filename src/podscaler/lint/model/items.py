@@ -1,0 +1,125 @@
+"""One object that is linted: what was written, what it means, and where it stands.
+
+Made by `reading`, looked at by every rule.
+
+Invariant: nothing here is changed after it was made.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.api.resource.resources import Object
+
+IGNORE_ANNOTATION = "podscaler.dev/lint-ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOrigin:
+    """Where an object comes from.
+
+    Attributes:
+        file: as messages name it; empty for an object of a cluster.
+        line: the first line of its document, counted from 1.
+        text: the document, in which lines of fields are looked up.
+        path: of the object within its document (`items[2]`); empty for the document itself.
+    """
+
+    file: str = ""
+    line: int = 1
+    text: bytes = field(default=b"", repr=False)
+    path: str = ""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the object is one of a cluster."""
+        return not self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What names an object. Kinds are in lower case, as a reference may write them so."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class APIFinding:
+    """What an API server would refuse or warn of: the field (empty where the text names it) and upstream's text."""
+
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One object.
+
+    Attributes:
+        api_version, kind: as written.
+        namespace: the one it would be created in; empty for objects outside of namespaces.
+        name: its name, or the prefix of a generated one.
+        given: as written, decoded; the plain value for a kind that is not known.
+        obj: with the API's defaults, in the storage version; empty where the object cannot be decoded.
+        origin: where it stands.
+        faults: why the API server would refuse it.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    given: Object
+    obj: Object
+    origin: DocumentOrigin = DocumentOrigin()
+    faults: tuple[APIFinding, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for core."""
+        return group_of(self.api_version)
+
+    @property
+    def key(self) -> Key:
+        """What names it."""
+        return Key(self.group, self.kind.lower(), self.namespace, self.name)
+
+    @property
+    def shown(self) -> str:
+        """The object in messages: `Deployment shop/web`."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+    @property
+    def spec(self) -> Object:
+        """The spec with defaults; empty where there is none."""
+        return mapping(self.obj.get("spec"))
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The rules that its annotation switches off, as written."""
+        text = mapping(mapping(self.given.get("metadata")).get("annotations")).get(IGNORE_ANNOTATION)
+        return tuple(part.strip() for part in text.split(",") if part.strip()) if isinstance(text, str) else ()
+
+
+def group_of(api_version: str) -> str:
+    """The group of an apiVersion, empty for core."""
+    return api_version.rpartition("/")[0]
+
+
+def mapping(value: Any) -> Object:
+    """The value where it is an object, else an empty one: for kinds that nothing has validated."""
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def mappings(value: Any) -> Iterator[Object]:
+    """The objects of a list; nothing where it is none."""
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
+
+
+def text(value: Any) -> str:
+    """The value where it is a text, else the empty one."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,193 @@
+"""Everything that is linted together: the objects by name, the autoscalers with their targets, what a cluster serves.
+
+Made by `linter` once for a run; rules only look.
+
+Invariants: every look-up is by index, so that rules stay linear in the objects. What nobody gave is not known:
+`Material.cluster` is None for files alone, and rules that need it say nothing.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from podscaler.api.resource.resources import Object
+from podscaler.lint.model import pod_autoscalers
+from podscaler.lint.model.items import Item, Key, group_of
+
+AUTOSCALER = "HorizontalPodAutoscaler"
+GROUPS = ("autoscaling", "extensions")
+POD_AUTOSCALER = (pod_autoscalers.GROUP, pod_autoscalers.KIND)
+_SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LintedMetric:
+    """One metric of an autoscaler: its type, what stands under it, and the path of that."""
+
+    type: str
+    source: Object
+    path: str
+
+    @property
+    def target(self) -> Object:
+        """Its target."""
+        target: Object = self.source.get("target") or {}
+        return target
+
+    @property
+    def name(self) -> str:
+        """The name under which an adapter serves it, empty for resources."""
+        name: str = (self.source.get("metric") or {}).get("name", "")
+        return name
+
+    @property
+    def resource(self) -> str:
+        """The resource that it measures, empty for other metrics."""
+        name: str = self.source.get("name", "") if self.type in ("Resource", "ContainerResource") else ""
+        return name
+
+    @property
+    def container(self) -> str:
+        """The container that it measures, empty for other metrics."""
+        container: str = self.source.get("container", "")
+        return container
+
+
+@dataclass(frozen=True, slots=True)
+class LintedAutoscaler:
+    """An autoscaler of either kind that can be decoded; `item.faults` says what the API server would refuse in it.
+
+    Attributes:
+        item: the object.
+        reference: its scaleTargetRef.
+        target_key: what names its target.
+        target: the target, None where it is not among the objects.
+        metrics: in order; the default one where it has none.
+    """
+
+    item: Item
+    reference: Object
+    target_key: Key
+    target: Item | None
+    metrics: tuple[LintedMetric, ...]
+
+    @property
+    def least(self) -> int:
+        """minReplicas."""
+        replicas: int = self.item.spec.get("minReplicas", 1)
+        return replicas
+
+    @property
+    def most(self) -> int:
+        """maxReplicas."""
+        replicas: int = self.item.spec.get("maxReplicas", 0)
+        return replicas
+
+    def rules(self, direction: str) -> Object:
+        """The behavior of `scaleUp` or `scaleDown`, with defaults; empty without a behavior."""
+        found: Object = (self.item.spec.get("behavior") or {}).get(direction) or {}
+        return found
+
+    def is_disabled(self, direction: str) -> bool:
+        """Whether that direction is switched off."""
+        return self.rules(direction).get("selectPolicy") == "Disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMaterial:
+    """What is known of a cluster besides the objects.
+
+    Attributes:
+        listed: the groups and kinds (lower case) of which all objects are among the items.
+        scalable: whether a group and kind (lower case) is served with a scale; kinds that are not served at all are
+            missing, those that could not be asked for too.
+        unserved: the groups and kinds that the cluster does not serve.
+        metrics: of each group of metrics APIs the metrics that discovery lists; None where the group is not served;
+            groups that could not be asked for are missing.
+    """
+
+    listed: frozenset[tuple[str, str]] = frozenset()
+    scalable: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    unserved: frozenset[tuple[str, str]] = frozenset()
+    metrics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+
+
+class Material:
+    """See the module.
+
+    Args:
+        items: all objects; of several with one name the first counts.
+        cluster: None for files alone.
+    """
+
+    def __init__(self, items: Iterable[Item], cluster: ClusterMaterial | None = None) -> None:
+        self.items: Sequence[Item] = tuple(items)
+        self.cluster = cluster
+        self._by_key: dict[Key, Item] = {}
+        self._by_kind: dict[tuple[str, str], list[Item]] = defaultdict(list)
+        self._by_place: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
+        for item in self.items:
+            self._by_key.setdefault(item.key, item)
+            self._by_kind[item.group, item.kind.lower()].append(item)
+            self._by_place[item.group, item.kind.lower(), item.namespace].append(item)
+        self.autoscalers: Sequence[LintedAutoscaler] = tuple(
+            self._autoscaler(item) for item in self.items if is_autoscaler(item) and item.obj
+        )
+
+    def find(self, key: Key) -> Item | None:
+        """The object of that name, None where it is not given."""
+        return self._by_key.get(key)
+
+    def of_kind(self, group: str, kind: str, namespace: str | None = None) -> Sequence[Item]:
+        """All objects of a kind, of one namespace where that is given."""
+        if namespace is None:
+            return self._by_kind.get((group, kind.lower()), ())
+        return self._by_place.get((group, kind.lower(), namespace), ())
+
+    def _autoscaler(self, item: Item) -> LintedAutoscaler:
+        item = _without_refused(item)
+        reference = item.spec.get("scaleTargetRef") or {}
+        key = Key(
+            group_of(reference.get("apiVersion", "")),
+            reference.get("kind", "").lower(),
+            item.namespace,
+            reference.get("name", ""),
+        )
+        return LintedAutoscaler(item, reference, key, self.find(key), tuple(_metrics(item.spec.get("metrics") or ())))
+
+
+def _metrics(written: Iterable[Object]) -> Iterable[LintedMetric]:
+    for index, metric in enumerate(written):
+        name = _SOURCES.get(metric.get("type", ""), "")
+        if metric.get(name):  # a cluster may serve types that are newer than this
+            yield LintedMetric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
+
+
+_PART = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
+
+
+def _without_refused(item: Item) -> Item:
+    """The autoscaler without the parts of its spec that the API server refuses, so that rules find what they expect."""
+    parts = [match.groups() for fault in item.faults if (match := _PART.match(fault.field))]
+    if not parts:
+        return item
+    spec = dict(item.spec)
+    refused_indexes = {int(index) for name, index in parts if name == "metrics" and index is not None}
+    written = enumerate(spec.get("metrics") or ())
+    spec["metrics"] = [{} if index in refused_indexes else each for index, each in written]
+    for name, index in parts:
+        if index is None or name != "metrics":
+            spec.pop(name, None)
+    return replace(item, obj={**item.obj, "spec": spec})
+
+
+def is_autoscaler(item: Item) -> bool:
+    """Whether the object is a HorizontalPodAutoscaler or a PodAutoscaler, of whatever version."""
+    return (item.kind == AUTOSCALER and item.group in GROUPS) or (item.group, item.kind) == POD_AUTOSCALER

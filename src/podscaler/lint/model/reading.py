@@ -1,0 +1,184 @@
+"""Parsed documents become items, with what the API server would say to them.
+
+Called by the command line for the documents of files, and for the objects of a cluster's lists.
+
+Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
+Differs: of objects of a cluster nothing is validated again, since the server has accepted them; but a PodAutoscaler is,
+because its controller refuses what servers without CEL accept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.autoscaling import conversion, hpa_removed
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import metadata, semantics
+from podscaler.api.resource.resources import Object, Resource, Version
+from podscaler.api.schema import decoding
+from podscaler.api.text import json_text
+from podscaler.api.text.json_text import DecodeError
+from podscaler.lint.model import pod_autoscalers
+from podscaler.lint.model.items import APIFinding, DocumentOrigin, Item, mapping, text
+
+DEFAULT_NAMESPACE = "default"
+_GENERATED = "generated"
+_UID = "00000000-0000-0000-0000-000000000000"
+_AUTOSCALERS = frozenset(
+    {
+        ("autoscaling", conversion.KIND),
+        ("extensions", conversion.KIND),
+        (pod_autoscalers.GROUP, pod_autoscalers.KIND),
+    }
+)
+_UNNAMESPACED = frozenset(
+    {
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("rbac.authorization.k8s.io", "ClusterRole"),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+        ("scheduling.k8s.io", "PriorityClass"),
+        ("storage.k8s.io", "StorageClass"),
+        ("", "PersistentVolume"),
+    }
+)
+
+
+def items(value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
+    """The objects of one parsed document; those of Lists each.
+
+    A value that does not say what it is gives one item without a kind, with the fault.
+
+    Args:
+        value: as `json_text.parse` or `yaml_text.parse` return it.
+        origin: where it stands.
+        namespace: for objects that name none.
+    """
+    try:
+        meta = decoding.read_type_meta(value)
+    except DecodeError as error:
+        yield _unreadable(origin, str(error))
+        return
+    if not isinstance(value, dict) or not meta.kind or not meta.api_version:
+        missing = "Kind" if not meta.kind else "apiVersion"
+        yield _unreadable(origin, f"Object '{missing}' is missing")
+    elif meta.kind.endswith("List") and isinstance(value.get("items"), list):
+        yield from _of_list(value, meta.kind, origin, namespace)
+    else:
+        yield _item(value, origin, namespace)
+
+
+def _unreadable(origin: DocumentOrigin, fault: str) -> Item:
+    return Item("", "", "", "", {}, {}, origin, (APIFinding("", fault),))
+
+
+def _of_list(value: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
+    """The elements of a list; those of a list of one kind need not say what they are."""
+    own = {} if kind == "List" else {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List")}
+    prefix = f"{origin.path}." if origin.path else ""
+    for index, element in enumerate(value["items"]):
+        typed = {**own, **element} if isinstance(element, dict) else element
+        yield from items(typed, replace(origin, path=f"{prefix}items[{index}]"), namespace)
+
+
+def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
+    api_version, kind = value["apiVersion"], value["kind"]
+    meta = mapping(value.get("metadata"))
+    known = _known(api_version, kind)
+    item = Item(
+        api_version,
+        kind,
+        text(meta.get("namespace")) or (namespace if _is_namespaced(api_version, kind, known) else ""),
+        text(meta.get("name")) or text(meta.get("generateName")),
+        {},
+        {},
+        origin,
+    )
+    try:
+        if (api_version, kind) == (pod_autoscalers.API_VERSION, pod_autoscalers.KIND):
+            return _pod_autoscaler(item, value)
+        return _unknown(item, value) if known is None else _decoded(item, value, *known)
+    except DecodeError as error:
+        return replace(item, faults=(APIFinding("", str(error)),))
+
+
+def _unknown(item: Item, value: Object) -> Item:
+    """An item of a kind that there is no record of, as it stands. Raises DecodeError for numbers beyond a float64."""
+    plain = json_text.plain(value)
+    return replace(item, given=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
+
+
+def _faults_of_version(api_version: str, kind: str) -> tuple[APIFinding, ...]:
+    """What is wrong with an autoscaler of a version that there never was; nothing with what is of other kinds."""
+    if (api_version.rpartition("/")[0], kind) not in _AUTOSCALERS:
+        return ()
+    return (APIFinding("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
+
+
+def _is_namespaced(api_version: str, kind: str, known: tuple[Resource, Version] | None) -> bool:
+    if known:
+        return known[0].namespaced
+    return (api_version.rpartition("/")[0], kind) not in _UNNAMESPACED
+
+
+def _known(api_version: str, kind: str) -> tuple[Resource, Version] | None:
+    """The record of a kind in that version."""
+    return _records().get((api_version, kind))
+
+
+@cache
+def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
+    found = {}
+    for resource in hpa_removed.served_among(catalog.RESOURCES):
+        for version in resource.versions if resource.stored else ():
+            name = f"{resource.group}/{version.version}" if resource.group else version.version
+            found[name, resource.kind] = (resource, version)
+    return found
+
+
+def _decoded(item: Item, value: Object, resource: Resource, version: Version) -> Item:
+    """An item of a kind that is known. Raises DecodeError for what the server could not read."""
+    decoded = decoding.decode_value(value, version.message)
+    stored = semantics.copied(decoded.obj)
+    version.default(stored)
+    stored = version.to_storage(stored)
+    if resource.kind == conversion.KIND:
+        stored = conversion.VERSIONS[conversion.STORED].from_storage(stored)
+    found = replace(item, given=decoded.obj, obj=stored)
+    if item.origin.is_live:
+        return found
+    return replace(found, faults=(*(APIFinding("", each) for each in decoded.problems), *_refusals(resource, stored)))
+
+
+def _pod_autoscaler(item: Item, value: Object) -> Item:
+    """One whose spec is judged as a HorizontalPodAutoscaler's, where its definition has nothing against it.
+
+    Raises DecodeError for what neither can read.
+    """
+    record = pod_autoscalers.record()
+    decoded = pod_autoscalers.decoded(value)
+    said: tuple[APIFinding, ...] = ()
+    if not item.origin.is_live:
+        said = tuple(APIFinding("", each) for each in decoded.problems)
+        if refused := tuple(pod_autoscalers.refused(_errors(record, decoded.stored))):
+            return replace(item, given=decoded.given, faults=said + refused)
+    autoscaler = pod_autoscalers.in_v2(decoded.stored)
+    faults = (*said, *pod_autoscalers.refused_by_controller(autoscaler))
+    return replace(item, given=decoded.given, obj=autoscaler, faults=faults)
+
+
+def _refusals(resource: Resource, stored: Object) -> Iterator[APIFinding]:
+    for error in dict.fromkeys(_errors(resource, stored)):
+        yield APIFinding(error.field, error.text)
+
+
+def _errors(resource: Resource, stored: Object) -> list[FieldError]:
+    """What the API server would refuse in a new object, in its order."""
+    named = semantics.copied(stored)
+    meta = named.setdefault("metadata", {})
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = _GENERATED
+    meta.setdefault("uid", _UID)
+    resource.strategy.prepare_create(named)
+    return metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)

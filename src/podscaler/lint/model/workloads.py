@@ -1,0 +1,129 @@
+"""What rules ask of a workload: its pods' labels, selector, containers, and what they request.
+
+The kinds of apps, ReplicationController, and every other kind that has its pods under `spec.template` as those do.
+
+Invariant: what cannot be told is None, never a guess; a workload that the API server would refuse tells nothing.
+
+Source: docs/spec/decision.md 6.2 (Requests): which containers count; the LimitRanger's defaults.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.api.kinds.pods import pod_defaults, pod_limits
+from podscaler.api.kinds.policy import limitrange
+from podscaler.api.machinery import quantity, selectors
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.resource import semantics
+from podscaler.api.resource.resources import Object
+from podscaler.api.typed import pods
+from podscaler.core.model import intake
+from podscaler.core.model.model import Pod
+from podscaler.lint.model.items import Item
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+
+KNOWN = frozenset(
+    {
+        ("apps", "deployment"),
+        ("apps", "replicaset"),
+        ("apps", "statefulset"),
+        ("apps", "daemonset"),
+        ("", "replicationcontroller"),
+    }
+)
+"""The groups and kinds whose templates and selectors are read."""
+
+_TEMPLATE = "spec.template.spec"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredContainer:
+    """A container that counts: its name, its path in the workload, and itself with all defaults."""
+
+    name: str
+    path: str
+    value: Object
+
+    def amount_milli(self, kind: str, resource: str) -> int | None:
+        """Thousandths of a resource in its `requests` or `limits`, None where it says nothing."""
+        amount = ((self.value.get("resources") or {}).get(kind) or {}).get(resource)
+        return None if amount is None else quantity.parse(str(amount)).milli_value()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload whose template can be read.
+
+    Attributes:
+        item: the object.
+        labels: of its pods.
+        selector: which pods are its own.
+        containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
+        pod: the facts of a pod of it.
+        has_pod_resources: whether requests or limits stand at the pod itself.
+    """
+
+    item: Item
+    labels: dict[str, str]
+    selector: Selector
+    containers: tuple[MeasuredContainer, ...]
+    pod: Pod
+    has_pod_resources: bool
+
+
+def target_of(autoscaler: LintedAutoscaler, material: Material) -> Workload | None:
+    """The target of an autoscaler; None where it is not given, or cannot be read."""
+    return read(autoscaler.target, material) if autoscaler.target else None
+
+
+def read(item: Item, material: Material) -> Workload | None:
+    """The workload, None where it cannot be read."""
+    if item.faults or (item.group, item.kind.lower()) not in KNOWN:
+        return None
+    try:
+        return _read(item, _limit_ranges(item.namespace, material))
+    except ValueError:  # a cluster may hold what this version of the rules would refuse: nothing is known of it then
+        return None
+
+
+def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
+    template = semantics.copied(item.spec.get("template") or {})
+    template["metadata"] = template.get("metadata") or {}
+    pod_defaults.fill_pod(template)
+    for each in limit_ranges:
+        pod_limits.complete(template, each)
+    spec = template["spec"]
+    return Workload(
+        item,
+        template["metadata"].get("labels") or {},
+        _selector(item),
+        tuple(_counting(spec)),
+        intake.pod(msgspec.convert(template, pods.Pod)),
+        bool(spec.get("resources")),
+    )
+
+
+def _selector(item: Item) -> Selector:
+    wanted = item.spec.get("selector")
+    if item.kind == "ReplicationController":
+        return selectors.from_labels(wanted or {})
+    return selectors.from_label_selector(wanted)
+
+
+def _counting(spec: Object) -> Iterator[MeasuredContainer]:
+    for index, container in enumerate(spec.get("containers") or ()):
+        yield MeasuredContainer(container.get("name", ""), f"{_TEMPLATE}.containers[{index}]", container)
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        if container.get("restartPolicy") == "Always":
+            yield MeasuredContainer(container.get("name", ""), f"{_TEMPLATE}.initContainers[{index}]", container)
+
+
+def _limit_ranges(namespace: str, material: Material) -> Iterator[Object]:
+    """The LimitRanges of a namespace, as the API server would store them."""
+    for item in material.of_kind("", "LimitRange", namespace):
+        if not item.faults:
+            stored = {"spec": semantics.copied(item.spec)}
+            limitrange.fill(stored)
+            yield stored

@@ -1,0 +1,165 @@
+"""Objects that work against each other: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
+
+Source: docs/spec/decision.md 3.1 (Selector checks): pods that several autoscalers select make all of them stop; the
+README of the vertical autoscaler; KEDA's ScaledObject, which makes an autoscaler of its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from podscaler.lint.model import workloads
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.items import Item, Key, group_of, mapping, mappings, text
+from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.workloads import Workload
+
+SHOWN = 3
+_RESOURCES = ("cpu", "memory")
+_Label = tuple[str, str, str]
+
+
+def _overlapping(material: Material) -> Iterator[RuleFinding]:
+    scaled: dict[Key, tuple[LintedAutoscaler, Workload]] = {}
+    for autoscaler in material.autoscalers:
+        workload = workloads.target_of(autoscaler, material)
+        if workload:
+            scaled.setdefault(workload.item.key, (autoscaler, workload))
+    by_label = _by_label([workload for _, workload in scaled.values()])
+    for autoscaler, workload in scaled.values():
+        picked = [each for each in _candidates(workload, by_label) if _picks(workload, each)]
+        if picked:
+            yield _overlap(autoscaler, workload, scaled[picked[0].item.key][0], picked)
+
+
+def _by_label(scaled: Sequence[Workload]) -> dict[_Label, list[Workload]]:
+    """Workloads by namespace and each label of their pods; by namespace alone under the empty label."""
+    found: dict[_Label, list[Workload]] = defaultdict(list)
+    for workload in scaled:
+        for pair in (("", ""), *workload.labels.items()):
+            found[(workload.item.namespace, *pair)].append(workload)
+    return found
+
+
+def _candidates(workload: Workload, by_label: dict[_Label, list[Workload]]) -> Sequence[Workload]:
+    """Those that a selector may pick: the fewest that one of its equalities leaves."""
+    pairs = workload.selector.equalities or (("", ""),)
+    return min((by_label.get((workload.item.namespace, *pair), []) for pair in pairs), key=len)
+
+
+def _picks(workload: Workload, other: Workload) -> bool:
+    return other.item.key != workload.item.key and workload.selector.matches(other.labels)
+
+
+def _overlap(
+    autoscaler: LintedAutoscaler, workload: Workload, other: LintedAutoscaler, picked: Sequence[Workload]
+) -> RuleFinding:
+    return RuleFinding(
+        workload.item,
+        "spec.selector",
+        f"the selector picks the pods of {_listed([each.item for each in picked])} too, so that the autoscalers "
+        f"{autoscaler.item.namespace}/{autoscaler.item.name} and {other.item.namespace}/{other.item.name} both stop "
+        "with AmbiguousSelector",
+        "give each workload a label of its own in selector and template",
+        other=autoscaler.item,
+    )
+
+
+def _several(material: Material) -> Iterator[RuleFinding]:
+    owners: dict[Key, list[Item]] = defaultdict(list)
+    for autoscaler in material.autoscalers:
+        owners[autoscaler.target_key].append(autoscaler.item)
+    scaled_objects = _scaled_objects(material)
+    for autoscaler in material.autoscalers:
+        item = autoscaler.item
+        rivals = [each for each in owners[autoscaler.target_key] if each is not item]
+        rivals += [each for each in scaled_objects.get(autoscaler.target_key, ()) if not _is_owned(item, each)]
+        if rivals:
+            yield _rival(autoscaler, rivals)
+
+
+def _rival(autoscaler: LintedAutoscaler, rivals: Sequence[Item]) -> RuleFinding:
+    reference = autoscaler.reference
+    return RuleFinding(
+        autoscaler.item,
+        "spec.scaleTargetRef",
+        f"{reference.get('kind', '')} {autoscaler.item.namespace}/{reference.get('name', '')} is scaled by "
+        f"{_listed(rivals)} too: each undoes what the other does",
+        "keep one autoscaler for a target, with all its metrics: the highest proposal counts",
+        other=rivals[0],
+    )
+
+
+def _scaled_objects(material: Material) -> dict[Key, list[Item]]:
+    found: dict[Key, list[Item]] = defaultdict(list)
+    for item in material.of_kind("keda.sh", "ScaledObject"):
+        reference = mapping(item.spec.get("scaleTargetRef"))
+        group = group_of(text(reference.get("apiVersion")) or "apps/v1")
+        kind = text(reference.get("kind")) or "Deployment"
+        found[Key(group, kind.lower(), item.namespace, text(reference.get("name")))].append(item)
+    return found
+
+
+def _is_owned(item: Item, owner: Item) -> bool:
+    owners = mappings(mapping(item.given.get("metadata")).get("ownerReferences"))
+    return any((each.get("kind"), each.get("name")) == (owner.kind, owner.name) for each in owners)
+
+
+def _vertical(material: Material) -> Iterator[RuleFinding]:
+    targets: dict[Key, list[Item]] = defaultdict(list)
+    for item in material.of_kind("autoscaling.k8s.io", "VerticalPodAutoscaler"):
+        reference = mapping(item.spec.get("targetRef"))
+        group, kind = group_of(text(reference.get("apiVersion"))), text(reference.get("kind")).lower()
+        targets[Key(group, kind, item.namespace, text(reference.get("name")))].append(item)
+    for autoscaler in material.autoscalers:
+        for vertical in targets.get(autoscaler.target_key, ()):
+            shared = sorted(_controlled(vertical) & {metric.resource for metric in autoscaler.metrics})
+            if shared:
+                yield _both(autoscaler, vertical, shared)
+
+
+def _controlled(vertical: Item) -> set[str]:
+    """The resources whose requests a VerticalPodAutoscaler changes."""
+    if mapping(vertical.spec.get("updatePolicy")).get("updateMode") == "Off":
+        return set()
+    policies = list(mappings(mapping(vertical.spec.get("resourcePolicy")).get("containerPolicies")))
+    found: set[str] = set()
+    for policy in policies:
+        if policy.get("mode") != "Off":
+            named = policy.get("controlledResources")
+            found |= {text(each) for each in named} if isinstance(named, list) else set(_RESOURCES)
+    has_rest = not any(policy.get("containerName") == "*" for policy in policies)
+    return found | set(_RESOURCES) if has_rest else found
+
+
+def _both(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
+    resources = " and ".join(shared)
+    return RuleFinding(
+        autoscaler.item,
+        "spec.metrics",
+        f"the autoscaler scales by {resources}, and {vertical.shown} changes the requests of {resources} of the same "
+        "pods: each answers the other's changes",
+        "scale by another metric, or set the VerticalPodAutoscaler's controlledResources or updateMode: Off",
+        other=vertical,
+    )
+
+
+def _listed(items: Sequence[Item]) -> str:
+    shown = ", ".join(item.shown for item in items[:SHOWN])
+    return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
+
+
+SELECTORS = Rule(
+    "PSL007",
+    "overlapping-selectors",
+    Severity.ERROR,
+    "The selector of one autoscaled workload picks pods of another.",
+    _overlapping,
+)
+AUTOSCALERS = Rule("PSL008", "two-autoscalers", Severity.ERROR, "A target has several autoscalers.", _several)
+VERTICAL = Rule(
+    "PSL012",
+    "vertical-autoscaler",
+    Severity.WARNING,
+    "A VerticalPodAutoscaler changes the requests that the autoscaler scales by.",
+    _vertical,
+)
