@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from podscaler.clock import Clock
+from podscaler.controller.consistency import is_newer
 from podscaler.controller.leading import lease
 from podscaler.controller.leading.lease import Lease, Record
 from podscaler.errors import StatusError
@@ -57,10 +58,10 @@ class Roster:
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
         self._seen: dict[str, Seen] = {}
         self._news = asyncio.Event()
-        cache: Cache[Lease] = Cache()
-        cache.subscribe(self)
+        self._cache: Cache[Lease] = Cache()
+        self._cache.subscribe(self)
         self._watch = Reflector(
-            client, Source(self._path, lease.RESOURCE, lease.read, self._query), cache=cache, clock=clock, rng=rng
+            client, Source(self._path, lease.RESOURCE, lease.read, self._query), cache=self._cache, clock=clock, rng=rng
         )
 
     async def run(self) -> None:
@@ -88,9 +89,15 @@ class Roster:
         self._news.clear()
 
     async def look(self) -> None:
-        """See the Leases as they are on the server now. Raises StatusError."""
-        body = await self._client.get(self._path, subject=lease.RESOURCE, query=self._query)
-        for raw in watch_events.page(body).items or ():
+        """See the Leases as they are on the server now. Raises StatusError.
+
+        An answer that is older than what the watch has brought meanwhile changes nothing: it would put back holders
+        that have given up since, until their Leases change again.
+        """
+        page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
+        if is_newer(self._cache.version, page.metadata.resource_version):
+            return
+        for raw in page.items or ():
             try:
                 self._note(lease.read(raw))
             except msgspec.DecodeError as error:
