@@ -25,6 +25,7 @@ def now(scene: Scene, resource: str) -> str:
     return version
 
 
+@pytest.mark.slow
 def test_another_controller_with_a_longer_period(scene: Scene, controllers: Controllers) -> None:
     """Between the writes of one that syncs every 8 s ours, which syncs every 2 s, writes neither status nor scale."""
     scene.deploy()

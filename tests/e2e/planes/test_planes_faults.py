@@ -99,6 +99,7 @@ def test_the_api_server_restarts(scene: Scene) -> None:
     eventually(scene.counts, until=lambda found: found == (5, 5))
 
 
+@pytest.mark.slow
 def test_the_log_of_an_outage(scene: Scene) -> None:
     """The lines that a crash of the API server leaves are about it, histories and watches: none for each autoscaler."""
     names = [f"web{number}" for number in range(AUTOSCALERS)]

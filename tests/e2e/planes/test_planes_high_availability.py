@@ -139,6 +139,7 @@ def test_a_member_is_killed(scene: Scene, controllers: Controllers) -> None:
     assert repeated == [[]] * len(scenes)
 
 
+@pytest.mark.slow
 def test_a_member_joins_after_a_crash(scene: Scene, controllers: Controllers) -> None:
     """While the Lease of a killed one stands another joins: what that held moves twice at most, the rest once."""
     flags = (f"--shards={SHARDS}", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s")
