@@ -13,7 +13,16 @@ import pytest
 
 SOURCES = Path(__file__).parents[3] / "src" / "podscaler"
 CONTROL_PLANE = SOURCES / "controlplane"
-PACKAGES = ("aggregator", "apiserver", "auth", "controllers/endpoints", "credentials", "kubelet", "network")
+PACKAGES = (
+    "aggregator",
+    "apiserver",
+    "auth",
+    "controllers/endpoints",
+    "credentials",
+    "kubelet",
+    "metrics/scraped",
+    "network",
+)
 CLIENTS = ("controller", "kube", "metrics")
 
 _OURS = "made of nothing that a client wrote"
@@ -54,6 +63,9 @@ CHECKED = {
     "kubelet/processes/process_records.py:write": "ids of containers are made here (container_run)",
     "kubelet/programs/wget.py:main": "the container's own command line, in its own process",
     "kubelet/volumes/service_variables.py:_of_service": "addresses and ports, for environments",
+    "metrics/scraped/counters.py:_advance": "a division of numbers",
+    "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
+    "metrics/scraped/targets.py:ScrapeTarget.url": "an address of the node's; checked annotations, escaped by yarl",
     "apiserver/http/responses.py:add_warnings": "warning_headers: no line breaks, quoted",
     "apiserver/handlers/proxy.py:_headers": "read by aiohttp, so without line breaks; an escaped target",
     "apiserver/issuer_pages.py:_configuration": "the request's own Host, in a document for its sender",

@@ -10,7 +10,12 @@ from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.app import ServerParts
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.metrics.custom.apis import MetricValues
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.lookup import ScrapedMetrics
 from podscaler.controlplane.metrics.resource.sampler import Sampler
+from podscaler.controlplane.metrics.scraped.association import PodAssociation
+from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
+from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.cluster_names import ClusterNames
 from podscaler.controlplane.registry.local import LocalRegistry
 
@@ -24,7 +29,7 @@ class Machine:
         resources: the kinds that are served.
         clock: everybody's.
         names: answers for Services and pods.
-        metric_resolution_s: seconds between readings of CPU and memory.
+        metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
     """
 
     def __init__(
@@ -46,7 +51,18 @@ class Machine:
             node_name=lambda: self._node.node_name,
             resolution_s=metric_resolution_s,
         )
-        self._metrics = MetricValues(registry, resources, self._sampler.running_pods, clock)
+        self._scrape_client = ScrapeClient()
+        self._scraper = Scraper(
+            registry,
+            DescribableKinds(resources),
+            node.connections.locate,
+            self._scrape_client.get,
+            clock=clock,
+            interval_s=metric_resolution_s,
+        )
+        running_pods = self._sampler.running_pods
+        scraped = ScrapedMetrics(self._scraper.index, PodAssociation(registry, running_pods))
+        self._metrics = MetricValues(registry, resources, running_pods, clock, scraped=scraped)
 
     @property
     def neighbours(self) -> ServerParts:
@@ -67,9 +83,11 @@ class Machine:
             "node": self._node.run,
             "metrics": self._sampler.run,
             "metric values": self._metrics.run,
+            "scraper": self._scraper.run,
         }
 
     async def stop(self) -> None:
         """End every process that was started; after the parts have ended."""
         await self._node.stop()
+        await self._scrape_client.close()
         self._names.close()

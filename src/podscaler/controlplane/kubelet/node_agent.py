@@ -41,7 +41,6 @@ from podscaler.controlplane.kubelet.startup import StartupFindings
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
-from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.registry import Object, ObjectEvent, PodLogs, Registry
 from podscaler.controlplane.scheduler import Binder
 
@@ -129,7 +128,7 @@ class NodeAgent:
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
-        self.connections: PodConnections = NodeConnections(self._find_run, self._has_processes, addresses)
+        self.connections = NodeConnections(self._find_run, self._has_processes, addresses)
         self.logs: PodLogs = NodeLogs(self._threads, self._book, self._paths, clock)
 
     @property

@@ -106,11 +106,10 @@ class NodeConnections:
 
     async def connect(self, pod: Object, port: int) -> PodPortConnection:
         """Connect to a port of the pod. Raises SessionFailure."""
-        is_on_host = bool(pod["spec"].get("hostNetwork"))
-        host = self._addresses.node_address if is_on_host else self._addresses.find_pod(pod["metadata"]["uid"])
-        real = port_map.of(pod).get(port, port)
-        if host is None:
+        place = self.locate(pod, port)
+        if place is None:
             raise SessionFailure("the pod has no address")
+        host, real = place
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
                 reader, writer = await asyncio.open_connection(host, real, limit=BUFFER_BYTES)
@@ -120,3 +119,9 @@ class NodeConnections:
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
             raise SessionFailure(f"dial tcp4 {host}:{real}: connect: {reason}") from error
         return PortConnection(reader, writer)
+
+    def locate(self, pod: Object, port: int) -> tuple[str, int] | None:
+        """The address that the node gave the pod and where `port` of the manifest really is; None without address."""
+        is_on_host = bool(pod["spec"].get("hostNetwork"))
+        host = self._addresses.node_address if is_on_host else self._addresses.find_pod(pod["metadata"]["uid"])
+        return None if host is None else (host, port_map.of(pod).get(port, port))

@@ -1,7 +1,7 @@
-"""custom.metrics.k8s.io and external.metrics.k8s.io, from the values that ConfigMaps state.
+"""custom.metrics.k8s.io and external.metrics.k8s.io, from what ConfigMaps state and what pods expose.
 
 Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.registry.MetricApis`) and
-runs `run`. Without any such ConfigMap the APIs are served, with nothing in them.
+runs `run`. With neither of them the APIs are served, with nothing in them.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
@@ -15,10 +15,11 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metric_lists, metrics_errors
 from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
-from podscaler.controlplane.metrics.custom.index import MetricIndex
+from podscaler.controlplane.metrics.custom.index import Listed, MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
-from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, Value
+from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, ScrapedMetrics, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
+from podscaler.controlplane.metrics.custom.series import PODS
 from podscaler.controlplane.registry.registry import MetricQuery, MetricResource, Object, Registry
 
 VERSIONS: Mapping[str, Sequence[str]] = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
@@ -34,15 +35,24 @@ class MetricValues:
         resources: the records of all served kinds.
         running_pods: the running pods of a namespace.
         clock: time of values and events.
+        scraped: what pods expose; None: nothing.
     """
 
     def __init__(
-        self, registry: Registry, resources: Iterable[Resource], running_pods: RunningPods, clock: Clock
+        self,
+        registry: Registry,
+        resources: Iterable[Resource],
+        running_pods: RunningPods,
+        clock: Clock,
+        *,
+        scraped: ScrapedMetrics | None = None,
     ) -> None:
         self._resources = resources
         self._index = MetricIndex()
-        self._config_maps = ConfigMaps(registry, self._index, DescribableKinds(resources), clock)
-        self._lookup = Lookup(self._index, registry, running_pods, clock)
+        self._scraped = scraped
+        kinds = DescribableKinds(resources)
+        self._config_maps = ConfigMaps(registry, self._index, kinds, clock)
+        self._lookup = Lookup(self._index, registry, running_pods, clock, kinds=kinds, scraped=scraped)
         self._clock = clock
 
     async def run(self) -> None:
@@ -52,7 +62,7 @@ class MetricValues:
     @property
     def generation(self) -> int:
         """See MetricApis."""
-        return self._index.generation
+        return self._index.generation + (self._scraped.index.generation if self._scraped is not None else 0)
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
@@ -68,9 +78,17 @@ class MetricValues:
         """See MetricApis."""
         return [
             MetricResource(subject, metric, namespaced=subject != NAMESPACES)
-            for subject, metric in self._index.listed
+            for subject, metric in sorted({*self._index.listed, *self._scraped_metrics()})
             if bool(subject) == (group == CUSTOM)
         ]
+
+    def _scraped_metrics(self) -> Iterable[Listed]:
+        """What is scraped, for pods and for what they stand behind."""
+        if self._scraped is not None:
+            for subject, metric in self._scraped.index.listed:
+                yield subject, metric
+                if subject == PODS:
+                    yield from ((kind, metric) for kind in self._scraped.association.kinds)
 
     def answer(self, query: MetricQuery) -> Object:
         """See MetricApis."""

@@ -65,3 +65,10 @@ class DescribableKinds:
         if not name or "/" in name:
             raise EntryError(f"object: {shown(reference)} is not of the form KIND/NAME")
         return NamedObject(resource, name)
+
+    def of_key(self, key: str, name: str) -> NamedObject:
+        """The object `name` of the kind with this `Resource.key`. Raises EntryError where it is not served."""
+        resource = self._find(key)
+        if resource is None:
+            raise EntryError(f"{shown(key)} is no kind that is served here and lives in a namespace")
+        return NamedObject(resource, name)

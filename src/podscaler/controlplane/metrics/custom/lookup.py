@@ -8,13 +8,15 @@ a value are 404; a selector that selects nothing gives an empty list.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from podscaler.api.machinery.quantity import ZERO, Quantity
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metrics_errors, schedule
 from podscaler.controlplane.metrics.custom.index import MetricIndex
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.metrics.custom.series import OUTSIDE, PODS, NamedObject, Series
 from podscaler.controlplane.metrics.resource.pods import PodFact
 from podscaler.controlplane.registry.registry import Registry
@@ -23,6 +25,32 @@ RunningPods = Callable[[str], Mapping[str, PodFact]]
 """The running pods of a namespace, by name."""
 
 NAMESPACES = "namespaces"
+
+
+class PodAssociation(Protocol):
+    """Which pods stand behind an object."""
+
+    @property
+    def kinds(self) -> Iterable[str]:
+        """The `Resource.key` of what may be asked for."""
+        ...
+
+    def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, frozenset[str]]:
+        """The running pods behind objects of a kind, by the objects' names; `name` empty: all of the namespace."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapedMetrics:
+    """Metrics that pods expose, for what no ConfigMap states.
+
+    Attributes:
+        index: series of pods, and of objects that labels name.
+        association: over which pods the metrics of other objects are summed.
+    """
+
+    index: MetricIndex
+    association: PodAssociation
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +124,23 @@ class Lookup:
         registry: for objects that are found by a selector.
         running_pods: the pods.
         clock: what time it is.
+        kinds: the objects that may be described.
+        scraped: what pods expose; None: nothing.
     """
 
-    def __init__(self, index: MetricIndex, registry: Registry, running_pods: RunningPods, clock: Clock) -> None:
+    def __init__(
+        self,
+        index: MetricIndex,
+        registry: Registry,
+        running_pods: RunningPods,
+        clock: Clock,
+        *,
+        kinds: DescribableKinds,
+        scraped: ScrapedMetrics | None = None,
+    ) -> None:
         self._index = index
+        self._kinds = kinds
+        self._scraped = scraped
         self._registry = registry
         self._running_pods = running_pods
         self._clock = clock
@@ -123,7 +164,7 @@ class Lookup:
         Raises:
             StatusError: 404.
         """
-        sums = self._sums(namespace, subject, metric, selector)
+        sums = self._sums(namespace, subject, metric, selector=selector, name=name)
         labels = self._labels_of(namespace, subject, name)
         value = None if labels is None else sums.value_of(name, labels)
         if value is None:
@@ -134,21 +175,42 @@ class Lookup:
         self, namespace: str, subject: str, objects: Selector, *, metric: str, selector: Selector
     ) -> Sequence[Value]:
         """The values for all objects that `objects` picks and that have one, by name; else as `of_object`."""
-        sums = self._sums(namespace, subject, metric, selector)
+        sums = self._sums(namespace, subject, metric, selector=selector)
         found = self._described(namespace, subject, sums.names)
         values = (sums.value_of(name, found[name]) for name in sorted(found) if objects.matches(found[name]))
         return [value for value in values if value is not None]
 
-    def _sums(self, namespace: str, subject: str, metric: str, selector: Selector) -> _Sums:
-        series = self._series(namespace, subject, metric)
+    def _sums(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
+        series = self._series(namespace, subject, metric, name)
         current = self._current(namespace, [each for each in series if selector.matches(each.labels)])
         return _Sums(subject, current)
 
-    def _series(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:
+    def _series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
+        """The series of a metric: those stated, else those scraped. Raises StatusError 404 where there are none.
+
+        Args:
+            name: of the only object that is asked for; empty: all objects.
+        """
         found = self._index.find(namespace, subject, metric)
+        if not found and self._scraped is not None and subject != OUTSIDE:
+            found = self._scraped.index.find(namespace, subject, metric)
+            found = found or list(self._of_pods_behind(self._scraped, namespace, subject, metric=metric, name=name))
         if not found:
             raise metrics_errors.no_metric(metric, subject or NAMESPACES)
         return found
+
+    def _of_pods_behind(
+        self, scraped: ScrapedMetrics, namespace: str, subject: str, *, metric: str, name: str
+    ) -> Iterable[Series]:
+        """The series of pods, as series of the objects that the pods stand behind."""
+        of_pods = scraped.index.find(namespace, PODS, metric)
+        if not of_pods:
+            return
+        for each, pods in scraped.association.pods_behind(namespace, subject, name).items():
+            described = self._kinds.of_key(subject, each)
+            for series in of_pods:
+                if isinstance(series.subject, NamedObject) and series.subject.name in pods:
+                    yield replace(series, subject=described)
 
     def _current(self, namespace: str, series: Iterable[Series]) -> Sequence[_Current]:
         now_ns = self._clock.now_ns()

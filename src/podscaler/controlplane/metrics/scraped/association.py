@@ -1,0 +1,106 @@
+"""Which pods stand behind an object: what the metrics of a Service, Deployment, Ingress or namespace are summed over.
+
+| object | its pods: those that run and |
+|---|---|
+| Namespace | are in it |
+| Service | its selector picks |
+| Deployment | one of its ReplicaSets controls |
+| Ingress | a Service that its backends name picks |
+
+Implements a protocol of `podscaler.controlplane.metrics.custom.lookup`. Objects are read when a query comes, so that
+nothing has to be kept up to date.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from podscaler.api.machinery import selectors
+from podscaler.controlplane.metrics.custom.lookup import RunningPods
+from podscaler.controlplane.metrics.resource.pods import PodFact
+from podscaler.controlplane.registry.registry import Object, Registry
+
+NAMESPACES: Final = "namespaces"
+SERVICES: Final = "services"
+DEPLOYMENTS: Final = "deployments.apps"
+INGRESSES: Final = "ingresses.networking.k8s.io"
+REPLICA_SETS: Final = "replicasets.apps"
+
+PodNames = frozenset[str]
+
+
+class PodAssociation:
+    """See the module.
+
+    Args:
+        registry: where objects are read.
+        running_pods: the running pods of a namespace.
+    """
+
+    def __init__(self, registry: Registry, running_pods: RunningPods) -> None:
+        self._registry = registry
+        self._running_pods = running_pods
+        self._of_object: Mapping[str, Callable[[Object], PodNames]] = {
+            SERVICES: self._of_service,
+            DEPLOYMENTS: self._of_deployment,
+            INGRESSES: self._of_ingress,
+        }
+
+    @property
+    def kinds(self) -> Iterable[str]:
+        """The `Resource.key` of what may be asked for."""
+        return (NAMESPACES, *self._of_object)
+
+    def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, PodNames]:
+        """The running pods behind objects of a namespace.
+
+        Args:
+            kind: one of `kinds`; others have none.
+            name: of the object; empty: all that there are.
+
+        Returns:
+            By the object's name; an object without pods is left out.
+        """
+        if kind == NAMESPACES:
+            found = {namespace: frozenset(self._running_pods(namespace))}
+        elif kind not in self._of_object:
+            return {}
+        elif name:
+            obj = self._registry.find(kind, namespace, name)
+            found = {} if obj is None else {name: self._of_object[kind](obj)}
+        else:
+            objects = self._registry.list(kind, namespace)
+            found = {each["metadata"]["name"]: self._of_object[kind](each) for each in objects}
+        return {each: pods for each, pods in found.items() if pods}
+
+    def _of_service(self, service: Object) -> PodNames:
+        wanted = service["spec"].get("selector")
+        if not wanted:
+            return frozenset()
+        pods = self._running_pods(service["metadata"]["namespace"])
+        selector = selectors.from_labels(wanted)
+        return frozenset(name for name, pod in pods.items() if selector.matches(_labels(pod)))
+
+    def _of_deployment(self, deployment: Object) -> PodNames:
+        owned = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
+        uids = {each["metadata"]["uid"] for each in owned}
+        pods = self._running_pods(deployment["metadata"]["namespace"])
+        return frozenset(name for name, pod in pods.items() if pod.controller is not None and pod.controller[2] in uids)
+
+    def _of_ingress(self, ingress: Object) -> PodNames:
+        namespace = ingress["metadata"]["namespace"]
+        services = (self._registry.find(SERVICES, namespace, name) for name in set(_backends(ingress["spec"])))
+        return frozenset().union(*(self._of_service(each) for each in services if each is not None))
+
+
+def _backends(spec: Mapping[str, Any]) -> Iterable[str]:
+    """The names of the Services to which an Ingress leads."""
+    rules = spec.get("rules") or []
+    paths = (path for rule in rules for path in (rule.get("http") or {}).get("paths") or [])
+    for backend in (spec.get("defaultBackend") or {}, *(path["backend"] for path in paths)):
+        if name := (backend.get("service") or {}).get("name"):
+            yield name
+
+
+def _labels(pod: PodFact) -> Mapping[str, str]:
+    found: Mapping[str, str] = pod.metadata.get("labels") or {}
+    return found

@@ -1,0 +1,99 @@
+"""Reads what a pod exposes: Prometheus' text format and OpenMetrics, parsed by prometheus_client.
+
+Gauges and untyped samples are taken as they are. Counters, and the `_count` and `_sum` of histograms and summaries, are
+marked as such. Buckets, quantiles, and samples that are no finite numbers (or too great) are left out. Pure.
+
+Source: the exposition formats (Prometheus documentation, OpenMetrics 1.0). Counters lose `_total`, as in the default
+rules of the Prometheus adapter; a sample whose name ends so is a counter whatever its type says.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
+from prometheus_client.samples import Sample as ParsedSample
+
+SAMPLES_MAX: Final = 10_000
+"""Of one pod; more are an error, as with Prometheus' sample_limit."""
+AGE_MAX_S: Final = 300
+"""Samples that carry an older timestamp are left out: Prometheus' look-back."""
+VALUE_MAX: Final = 2**63 / 1000
+"""What the API can say in thousandths; greater values are left out."""
+OPENMETRICS: Final = "application/openmetrics-text"
+
+_TOTAL: Final = "_total"
+_CUMULATIVE: Final = {"histogram": ("_count", "_sum"), "summary": ("_count", "_sum")}
+_LEFT_OUT: Final = frozenset({"info", "stateset", "gaugehistogram"})
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values, by name."""
+
+
+class ExpositionError(ValueError):
+    """The body is no exposition; str() says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value.
+
+    Attributes:
+        metric: the name under which it is served.
+        is_counter: whether it only rises, so that its rate is what counts.
+    """
+
+    metric: str
+    labels: Labels
+    value: float
+    is_counter: bool
+
+
+def parse(body: str, content_type: str, now_s: float) -> list[Sample]:
+    """The samples of a body.
+
+    Args:
+        body: what the pod answered.
+        content_type: of the response; it tells OpenMetrics from the text format.
+        now_s: seconds since the epoch, for samples with timestamps.
+
+    Raises:
+        ExpositionError: it cannot be read, or has more than SAMPLES_MAX samples.
+    """
+    is_openmetrics = content_type.strip().lower().startswith(OPENMETRICS)
+    families = openmetrics_families if is_openmetrics else text_families
+    found: list[Sample] = []
+    try:
+        for count, (family, sample) in enumerate(_samples(families(body)), 1):
+            if count > SAMPLES_MAX:
+                raise ExpositionError(f"it has more than {SAMPLES_MAX} samples")
+            found.extend(_read(family, sample, now_s))
+    except (ValueError, KeyError, IndexError, TypeError) as error:  # what prometheus_client raises for a bad line
+        if isinstance(error, ExpositionError):
+            raise
+        raise ExpositionError(f"it cannot be read: {error}") from error
+    return found
+
+
+def _samples(families: Iterable[Metric]) -> Iterator[tuple[str, ParsedSample]]:
+    return ((family.type, sample) for family in families for sample in family.samples)
+
+
+def _read(family: str, sample: ParsedSample, now_s: float) -> Iterator[Sample]:
+    """The sample as it is served; nothing where it is left out."""
+    if family in _LEFT_OUT or not _NAME.fullmatch(sample.name) or not abs(sample.value) < VALUE_MAX:
+        return
+    if sample.timestamp is not None and now_s - float(sample.timestamp) > AGE_MAX_S:
+        return
+    labels = tuple(sorted(sample.labels.items()))
+    if sample.name.endswith(_TOTAL) and len(sample.name) > len(_TOTAL):
+        yield Sample(sample.name.removesuffix(_TOTAL), labels, float(sample.value), True)
+    elif family in _CUMULATIVE:
+        if sample.name.endswith(_CUMULATIVE[family]):
+            yield Sample(sample.name, labels, float(sample.value), True)
+    elif family != "counter":  # what a counter has besides its total is the time of its creation
+        yield Sample(sample.name, labels, float(sample.value), False)

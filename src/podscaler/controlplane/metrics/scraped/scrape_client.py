@@ -1,0 +1,65 @@
+"""The HTTP requests of scrapes.
+
+One client session for all: no proxy, cookies or redirects, and certificates are not verified, since what answers is a
+process of this machine at an address that the node gave to its pod. A body is bounded, in bytes and in time.
+
+Source: the Accept header that Prometheus sends (documentation of its scrape protocols), without protobuf.
+"""
+
+from typing import Final
+
+import aiohttp
+from aiohttp import ClientTimeout, DummyCookieJar, TCPConnector
+from yarl import URL
+
+from podscaler.base.version import __version__
+
+BODY_MAX_BYTES: Final = 8 * 1024 * 1024
+ACCEPT: Final = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+_OK: Final = 200
+
+
+class ScrapeError(Exception):
+    """A pod was asked, and gave no metrics; str() says why."""
+
+
+class ScrapeClient:
+    """See the module; `close` it at the end."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, url: URL, timeout_s: float) -> tuple[str, str]:
+        """The body and its Content-Type. Raises ScrapeError."""
+        try:
+            async with self._open_session().get(
+                url, allow_redirects=False, timeout=ClientTimeout(total=timeout_s)
+            ) as response:
+                if response.status != _OK:
+                    raise ScrapeError(f"GET {url} answered with status {response.status}")
+                body = await response.content.read(BODY_MAX_BYTES + 1)
+                while len(body) <= BODY_MAX_BYTES and (more := await response.content.read(BODY_MAX_BYTES)):
+                    body += more
+                content_type = response.headers.get("Content-Type", "")
+        except TimeoutError as error:
+            raise ScrapeError(f"GET {url} took longer than {timeout_s:g} s") from error
+        except (OSError, aiohttp.ClientError, ValueError) as error:
+            raise ScrapeError(f"GET {url} failed: {error or type(error).__name__}") from error
+        if len(body) > BODY_MAX_BYTES:
+            raise ScrapeError(f"GET {url} answered with more than {BODY_MAX_BYTES} bytes")
+        return body.decode("utf-8", "replace"), content_type
+
+    async def close(self) -> None:
+        """Close what is open."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=TCPConnector(ssl=False, limit=0, use_dns_cache=False),
+                cookie_jar=DummyCookieJar(),
+                headers={"Accept": ACCEPT, "User-Agent": f"podscaler/{__version__}"},
+            )
+        return self._session

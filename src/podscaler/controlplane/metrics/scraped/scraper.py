@@ -1,0 +1,221 @@
+"""Scrapes the pods that expose metrics, every `--metric-resolution`, and keeps what they say as series.
+
+Run by `up`. Pods are followed by a watch; each round asks all targets, some at once. The counters of a pod become
+rates (`counters`). A sample that names an object in a label (`service`, `deployment`, `ingress`) describes that object
+of the pod's namespace, too. A pod that cannot be scraped has no metrics until it can: an event on the pod and a line
+in the log say why, once for each cause.
+
+Source: Prometheus (documentation): series of a failed scrape are stale at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import trunc
+from typing import Final, Protocol
+
+from yarl import URL
+
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.metrics.custom.index import MetricIndex
+from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.schedule import Constant
+from podscaler.controlplane.metrics.custom.series import Series
+from podscaler.controlplane.metrics.scraped import exposition
+from podscaler.controlplane.metrics.scraped.counters import CounterRates
+from podscaler.controlplane.metrics.scraped.exposition import ExpositionError, Labels, Sample
+from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeError
+from podscaler.controlplane.metrics.scraped.targets import ScrapeTarget, TargetError, target_of
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import Object, ObjectEvent, Registry
+
+COMPONENT: Final = "metrics-scraper"
+REASON: Final = "ScrapeFailed"
+SCRAPES_AT_ONCE: Final = 32
+TIMEOUT_MAX_S: Final = 10.0
+INLINE_CHARACTERS: Final = 32 * 1024
+"""A body that is longer is parsed in a thread: parsing this much takes about 5 ms."""
+
+_LABELS_OF_OBJECTS: Final = ("service", "deployment", "ingress")
+_EXPIRED: Final = 410
+_log = logging.getLogger(__name__)
+
+Locate = Callable[[Object, int], tuple[str, int] | None]
+"""The address of a pod, and where a port of its manifest really is; None as long as it has no address."""
+
+PodKey = tuple[str, str]
+
+
+class Fetch(Protocol):
+    """`ScrapeClient.get`, or what a test plays in its place."""
+
+    async def __call__(self, url: URL, timeout_s: float) -> tuple[str, str]:
+        """The body and its Content-Type. Raises ScrapeError."""
+        ...
+
+
+@dataclass(slots=True)
+class _ScrapedPod:
+    """A pod that wants to be scraped.
+
+    Attributes:
+        target: None where the pod does not say how; `reported` tells why.
+        reported: the failure that was reported last; empty after a success.
+    """
+
+    pod: Object
+    target: ScrapeTarget | None
+    rates: CounterRates[tuple[str, Labels]] = field(default_factory=CounterRates)
+    reported: str = ""
+
+
+class Scraper:
+    """See the module.
+
+    Args:
+        registry: where pods are watched.
+        kinds: what labels may name.
+        locate: where pods are.
+        fetch: asks for the metrics of one.
+        clock: time, and the wait between rounds.
+        interval_s: seconds between rounds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        kinds: DescribableKinds,
+        locate: Locate,
+        fetch: Fetch,
+        *,
+        clock: Clock,
+        interval_s: float,
+    ) -> None:
+        self.index = MetricIndex()
+        self._registry = registry
+        self._kinds = kinds
+        self._locate = locate
+        self._fetch = fetch
+        self._clock = clock
+        self._interval_s = interval_s
+        self._events = EventRecorder(registry, COMPONENT, clock)
+        self._pods: dict[PodKey, _ScrapedPod] = {}
+        self._slots = asyncio.Semaphore(SCRAPES_AT_ONCE)
+
+    async def run(self) -> None:
+        """Scrape until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow())
+            tasks.create_task(self._rounds())
+
+    async def _rounds(self) -> None:
+        while True:
+            started_s = self._clock.monotonic_s()
+            await asyncio.gather(*(self._scrape(key, pod) for key, pod in list(self._pods.items())))
+            await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
+
+    async def _follow(self) -> None:
+        while True:
+            for key in [each for each in self._pods if self._registry.find("pods", *each) is None]:
+                self._forget(key)  # deleted after the last watch had expired
+            try:
+                async for change in self._registry.watch("pods"):
+                    self._apply(change)
+            except StatusError as error:
+                if error.code != _EXPIRED:
+                    raise
+
+    def _apply(self, change: ObjectEvent) -> None:
+        pod, key = change.object, _key(change.object)
+        before = self._pods.get(key)
+        if before is not None and before.pod["metadata"]["uid"] != pod["metadata"]["uid"]:
+            self._forget(key)
+            before = None
+        if change.type == "DELETED" or (pod.get("status") or {}).get("phase") != "Running":
+            self._forget(key)
+            return
+        try:
+            target = target_of(pod)
+        except TargetError as error:
+            known = self._pods.setdefault(key, _ScrapedPod(pod, None))
+            known.pod, known.target = pod, None
+            self._fail(key, known, str(error))
+            return
+        if target is None:
+            self._forget(key)
+        elif before is None:
+            self._pods[key] = _ScrapedPod(pod, target)
+        else:
+            before.pod, before.target = pod, target
+
+    def _forget(self, key: PodKey) -> None:
+        if self._pods.pop(key, None) is not None:
+            self.index.put(key, ())
+
+    async def _scrape(self, key: PodKey, pod: _ScrapedPod) -> None:
+        if pod.target is None or (place := self._locate(pod.pod, pod.target.port)) is None:
+            return
+        async with self._slots:
+            try:
+                body, content_type = await self._fetch(pod.target.url(*place), min(self._interval_s, TIMEOUT_MAX_S))
+                samples = await self._parsed(body, content_type)
+            except (ScrapeError, ExpositionError) as error:
+                if self._pods.get(key) is pod:
+                    self._fail(key, pod, str(error))
+                return
+        if self._pods.get(key) is not pod:  # it has gone meanwhile
+            return
+        pod.reported = ""
+        self.index.put(key, list(self._series(key, pod, samples)))
+
+    async def _parsed(self, body: str, content_type: str) -> list[Sample]:
+        now_s = self._clock.now_ns() / NANOSECONDS
+        if len(body) <= INLINE_CHARACTERS:
+            return exposition.parse(body, content_type, now_s)
+        return await asyncio.to_thread(exposition.parse, body, content_type, now_s)
+
+    def _fail(self, key: PodKey, pod: _ScrapedPod, text: str) -> None:
+        self.index.put(key, ())
+        if pod.reported == text:
+            return
+        pod.reported = text
+        _log.warning("pod %s/%s cannot be scraped: %s", *key, text)
+        reference = {"apiVersion": "v1", "kind": "Pod", "metadata": pod.pod["metadata"]}
+        self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {text}")
+
+    def _series(self, key: PodKey, pod: _ScrapedPod, samples: Iterable[Sample]) -> Iterable[Series]:
+        namespace, name = key
+        itself = self._kinds.described(f"pod/{name}", namespace)
+        for metric, labels, value, window_s in _values(pod, samples, self._clock.monotonic_s()):
+            series = Series(metric, itself, labels, Constant(_quantity(value)), window_s=window_s)
+            yield series
+            for kind in _LABELS_OF_OBJECTS:
+                if labels.get(kind) and "/" not in labels[kind]:
+                    described = self._kinds.described(f"{kind}/{labels[kind]}", namespace)
+                    yield Series(metric, described, labels, series.schedule, window_s=window_s)
+
+
+def _values(
+    pod: _ScrapedPod, samples: Iterable[Sample], at_s: float
+) -> Iterable[tuple[str, Mapping[str, str], float, int | None]]:
+    """Metric, labels, value and window in seconds; rates in place of counters."""
+    counters = []
+    for sample in samples:
+        if sample.is_counter:
+            counters.append(((sample.metric, sample.labels), sample.value))
+        else:
+            yield sample.metric, dict(sample.labels), sample.value, None
+    for (metric, labels), rate in pod.rates.observe(counters, at_s).items():
+        yield metric, dict(labels), rate.per_second, max(round(rate.window_s), 1)
+
+
+def _quantity(value: float) -> Quantity:
+    """Whole thousandths, cut towards zero, as the Prometheus adapter writes values."""
+    return Quantity.from_milli(trunc(value * 1000))
+
+
+def _key(pod: Object) -> PodKey:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
