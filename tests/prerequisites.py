@@ -52,6 +52,7 @@ PRIVATE_MOUNTS = Prerequisite(
     "no private mounts",
     "run the tests as root with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or allow user namespaces",
 )
+PROMETHEUS = Prerequisite("no prometheus", "apt-get install prometheus")
 PORT_53 = Prerequisite("names inside pods need private mounts and port 53", "run as root, with port 53 of 127/8 free")
 LOW_PORTS = Prerequisite("every user may bind low ports", "sysctl net.ipv4.ip_unprivileged_port_start=1024")
 PYTHON_OF_ALL = Prerequisite("no Python that other users may run", "install python3 outside /root")

@@ -73,6 +73,7 @@ class Machine:
             logs=self._node.logs,
             connections=self._node.connections,
             metrics=self._metrics,
+            documents={"targets": lambda: self._scraper.targets},
         )
 
     @property

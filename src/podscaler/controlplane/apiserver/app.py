@@ -11,8 +11,9 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
@@ -75,6 +76,7 @@ class ServerParts:
         anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
         audit_log: where requests are accounted for.
         aggregation: who else serves groups and versions.
+        documents: JSON documents that are served at `/podscaler/NAME`, by name.
     """
 
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class ServerParts:
     anonymous_health: bool = False
     audit_log: AuditLog | None = None
     aggregation: Aggregation | None = None
+    documents: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
 
 NOBODY = ServerParts()
@@ -139,7 +142,7 @@ class ApiServer:
             discovery,
             openapi=openapi_pages,
             checks=neighbours.checks,
-            upkeep=Upkeep(objects.compact, self._metrics),
+            upkeep=Upkeep(objects.compact, self._metrics, neighbours.documents),
             accounts=neighbours.accounts,
         )
         self._streams = Streams()

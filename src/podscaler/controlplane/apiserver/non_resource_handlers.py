@@ -1,7 +1,7 @@
-"""Paths that are no resources: discovery, version, health, OpenAPI, and one of our own.
+"""Paths that are no resources: discovery, version, health, OpenAPI, and our own below `/podscaler`.
 
-`POST /podscaler/compact`, for those who may do everything, forgets the history as etcd's compaction does: tests of
-clients need it.
+`GET /podscaler/NAME` is a document of another part of the control plane. `POST /podscaler/compact`, for those who may
+do everything, forgets the history as etcd's compaction does: tests of clients need it.
 
 Called by `app`. Documents are made when first asked for and kept, as bytes, until what is served changes.
 """
@@ -9,7 +9,8 @@ Called by `app`. Documents are made when first asked for and kept, as bytes, unt
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from aiohttp import web
 
@@ -51,10 +52,12 @@ class Upkeep:
     Attributes:
         compact: forgets the history of all objects; returns the oldest revision to resume from.
         metrics: what is counted.
+        documents: what is served below `/podscaler`, by name; made for each request.
     """
 
     compact: Callable[[], Awaitable[int]]
     metrics: APIServerMetrics
+    documents: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,8 @@ class Pages:
                 return await self._openapi.answer(request, parts[1:]) or responses.NOT_FOUND_PAGE
             case ".well-known" | "openid" if self._accounts is not None:
                 return _read_only(request, issuer_pages.answer(self._accounts, path, request.host))
-            case "podscaler" if parts[1:] == ["compact"]:
-                return await self._compacted(request)
+            case "podscaler" if len(parts) == 2:
+                return await self._own(request, parts[1])
             case "metrics" if not parts[1:]:
                 return await self._metrics()
             case "healthz" | "livez" | "readyz" if not path.endswith("/"):
@@ -182,6 +185,14 @@ class Pages:
         metrics = self._upkeep.metrics
         metrics.prepare()
         return EncodedResponse(await asyncio.to_thread(metrics.text), 200, request_metrics.CONTENT_TYPE)
+
+    async def _own(self, request: web.BaseRequest, name: str) -> EncodedResponse:
+        if name == "compact":
+            return await self._compacted(request)
+        if name not in self._upkeep.documents:
+            return responses.NOT_FOUND_PAGE
+        _check_get(request)
+        return await responses.of(self._upkeep.documents[name]())
 
     async def _compacted(self, request: web.BaseRequest) -> EncodedResponse:
         if request.method != "POST":

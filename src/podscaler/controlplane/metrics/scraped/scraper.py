@@ -24,7 +24,7 @@ from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.metrics.custom.schedule import Constant
 from podscaler.controlplane.metrics.custom.series import Series
-from podscaler.controlplane.metrics.scraped import exposition
+from podscaler.controlplane.metrics.scraped import exposition, service_discovery
 from podscaler.controlplane.metrics.scraped.counters import CounterRates
 from podscaler.controlplane.metrics.scraped.exposition import ExpositionError, Labels, Sample
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeError
@@ -110,6 +110,15 @@ class Scraper:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow())
             tasks.create_task(self._rounds())
+
+    @property
+    def targets(self) -> list[Object]:
+        """What is scraped, for Prometheus' HTTP service discovery."""
+        places = []
+        for each in self._pods.values():
+            if each.target is not None and (place := self._locate(each.pod, each.target.port)) is not None:
+                places.append((each.pod, each.target, place))
+        return service_discovery.target_groups(places)
 
     async def _rounds(self) -> None:
         while True:
