@@ -15,7 +15,7 @@ from podscaler.core import decide, demand, settle
 from podscaler.core.limits import bounds
 from podscaler.core.model import history
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
-from podscaler.core.model.model import Answer, Failure, Observation, Pod, PodSamples, Sample, Values
+from podscaler.core.model.model import Measurement, Failure, Observation, Pod, PodSamples, Sample, Values
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch
 from podscaler.testing.decisions import (
@@ -99,7 +99,7 @@ HISTORIES = st.builds(
 
 
 @st.composite
-def answers(draw: st.DrawFn, entry_type: str, listed: list[Pod]) -> Answer:
+def answers(draw: st.DrawFn, entry_type: str, listed: list[Pod]) -> Measurement:
     """An answer to a query for a metric of this type."""
     if draw(st.integers(0, 9)) == 0:
         return Failure("down")

@@ -29,7 +29,7 @@ from podscaler.core.limits.normalisation import Normalised, Wish
 from podscaler.core.limits.stabilization import READY, Stabilized
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
-from podscaler.core.model.model import Answer
+from podscaler.core.model.model import Measurement
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
@@ -39,7 +39,7 @@ UNKNOWN = "the algorithm v1.1 knows no other metric than the utilization of cpu 
 LEAST_REPLICAS = 1
 
 
-def propose(metric: Metric, answer: Answer, situation: Situation) -> Proposal:
+def propose(metric: Metric, answer: Measurement, situation: Situation) -> Proposal:
     """The proposal of a metric. Raises MetricError: it is another than CPU utilization, or cannot be computed."""
     target = metric.target
     if not isinstance(metric, ResourceMetric) or not isinstance(target, Utilization):

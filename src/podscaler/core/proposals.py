@@ -19,7 +19,7 @@ from podscaler.core.model.metric_spec import (
     ResourceMetric,
     Utilization,
 )
-from podscaler.core.model.model import Answer, Fact, IncompleteObservation
+from podscaler.core.model.model import Fact, IncompleteObservation, Measurement
 from podscaler.core.model.trace import MetricFailure, MetricStep
 
 NO_STATUS = MetricStatus()
@@ -32,7 +32,7 @@ class MetricResult(Fact, frozen=True, gc=False):
     step: MetricStep
 
 
-def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> MetricResult:
+def of_metric(metric: Metric, answer: Measurement | None, situation: Situation) -> MetricResult:
     """The proposal of `metric` given the `answer` to its query (None where it needs none).
 
     Raises IncompleteObservation where it needs one.

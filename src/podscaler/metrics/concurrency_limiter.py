@@ -1,6 +1,7 @@
-"""How many requests a metrics API may have to answer at once.
+"""Limits how many requests each of the three metrics APIs handles at once.
 
-`podscaler.metrics.limited` has one for each API. Few are allowed while answers are fast, and more if the API takes its
+A LimitedMetricsSource has one limiter for each API, so that a slow or dead API delays no queries of another. Few are
+allowed while answers are fast, and more if the API takes its
 time by nature: up to what makes RATE_PER_S answers a second. Rules:
 
 1. On a machine that is busy each of many requests waits for the others, and more of them make all slower. So more are
@@ -21,6 +22,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from podscaler.base.clock import Clock
+from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R, ResourceMetricsQuery
 
 FEW = 12
 """Two APIs behind one server stay below the 25."""
@@ -133,3 +135,30 @@ class ConcurrencyLimiter:
         if now_s >= self._retry_at_s:
             self._usual_s = min(self._usual_s, self._fastest_s)
             self._limit = max(FEW, min(2 * self._limit, round(self._usual_s * RATE_PER_S), MANY))
+
+
+class LimitedMetricsSource:
+    """Wraps the MetricsSource that makes the requests; a query waits in order for a place at its API.
+
+    Args:
+        source: executes the queries.
+        clock: for how long responses take.
+    """
+
+    def __init__(self, source: MetricsSource, clock: Clock) -> None:
+        self._source = source
+        self._resource = ConcurrencyLimiter(clock)
+        self._custom = ConcurrencyLimiter(clock)
+        self._external = ConcurrencyLimiter(clock)
+
+    async def query(self, query: MetricQuery[R]) -> R:
+        """As the wrapped source. Raises StatusError."""
+        match query:
+            case ResourceMetricsQuery():
+                limiter = self._resource
+            case ExternalMetricQuery():
+                limiter = self._external
+            case _:
+                limiter = self._custom
+        async with limiter.place():
+            return await self._source.query(query)

@@ -18,6 +18,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector
@@ -25,7 +26,7 @@ from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.base.lru import LRU
-from podscaler.metrics.source import MetricsSource
+from podscaler.metrics.queries import MetricQuery, MetricsSource, R, ResourceMetricsQuery
 
 log = logging.getLogger(__name__)
 
@@ -105,12 +106,17 @@ class ListedMetricsSource:
         self._pause_s = pause_s
         self._ticks: LRU[str, _Tick] = LRU(NAMESPACES)
         self._indexes: OrderedDict[str, _Index] = OrderedDict()
-        self.pods_metric = source.pods_metric
-        self.object_metric = source.object_metric
-        self.external_metric = source.external_metric
 
-    async def resource_metrics(self, namespace: str, selector: Selector) -> PodMetricsList:
-        """As the source. Raises StatusError."""
+    async def query(self, query: MetricQuery[R]) -> R:
+        """As the wrapped source. Raises StatusError."""
+        if isinstance(query, ResourceMetricsQuery):
+            picked: Any = await self._pick(query.namespace, query.selector)
+            if picked is not None:
+                return picked  # type: ignore[no-any-return]  # R is PodMetricsList; mypy does not narrow it
+        return await self._source.query(query)
+
+    async def _pick(self, namespace: str, selector: Selector) -> PodMetricsList | None:
+        """What the selector matches of the namespace's list; None where a request of its own is to be made."""
         names = self._known.names(namespace, selector)
         tick = self._tick(namespace)
         tick.questions += 1
@@ -120,7 +126,7 @@ class ListedMetricsSource:
             if usage is not None:
                 return PodMetricsList(items=tuple([usage[name] for name in names if name in usage]))
         tick.cost += REQUEST_PODS + len(names)
-        return await self._source.resource_metrics(namespace, selector)
+        return None
 
     def _tick(self, namespace: str) -> _Tick:
         now_s = self._clock.monotonic_s()
@@ -139,7 +145,7 @@ class ListedMetricsSource:
     async def _list(self, namespace: str, tick: _Tick) -> dict[str, PodMetrics] | None:
         """All usage of the namespace by pod name; None where it cannot be listed."""
         try:
-            listed = await self._source.resource_metrics(namespace, selectors.EVERYTHING)
+            listed = await self._source.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
             log.debug("the pods of %s cannot be listed in metrics.k8s.io: %s", namespace, error)
             tick.paused_until_s = self._clock.monotonic_s() + self._pause_s

@@ -19,9 +19,9 @@ from podscaler.core.model import settings as settings_module
 from podscaler.core.model.emulation import V1_37, Emulation
 from podscaler.core.model.history import History
 from podscaler.core.model.model import (
-    Answer,
     ContainerRequests,
     Failure,
+    Measurement,
     Observation,
     Pod,
     PodSamples,
@@ -188,7 +188,7 @@ def conditions(**by_type: str) -> tuple[autoscaling.Condition, ...]:
 
 
 def observed(
-    *answers: Answer | None,
+    *answers: Measurement | None,
     replicas: int = 3,
     status_replicas: int | None = None,
     listed: Sequence[Pod] | None = None,

@@ -92,11 +92,11 @@ CHECKED_CLIENTS = {
     "kube/config/locate.py:in_cluster": "address_fault; names of files are constants",
     "kube/transport/proxies.py:parse": "read back by urlsplit",
     "kube/transport/rate_limit.py:TokenBucket.take": _NUMBERS,
-    "metrics/custom.py:CustomMetrics._list": "versions are of discovery",
-    "metrics/custom.py:CustomMetrics.object_metric": "object_name and subresource; the resource is of discovery",
-    "metrics/custom.py:CustomMetrics.pods_metric": "subresource; the namespace is an object's",
-    "metrics/external.py:external_metric": "resource; the namespace is an object's",
-    "metrics/resource.py:resource_metrics": "the namespace of an object",
+    "metrics/api.py:APIMetricsSource._custom_values": "versions are of discovery",
+    "metrics/api.py:APIMetricsSource._external_metric": "resource; the namespace is an object's",
+    "metrics/api.py:APIMetricsSource._object_metric": "object_name and subresource; the resource is of discovery",
+    "metrics/api.py:APIMetricsSource._pods_metric": "subresource; the namespace is an object's",
+    "metrics/api.py:APIMetricsSource._resource_metrics": "the namespace of an object",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 

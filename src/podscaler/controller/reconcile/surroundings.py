@@ -28,10 +28,10 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Key
 from podscaler.metrics.api import APIMetricsSource
-from podscaler.metrics.limited import LimitedMetricsSource
+from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
+from podscaler.metrics.queries import MetricsSource
 from podscaler.metrics.shared import SharedMetricsSource
-from podscaler.metrics.source import MetricsSource
 
 
 def _nobody(autoscaler: Autoscaler) -> Iterable[Key]:

@@ -21,7 +21,7 @@ from podscaler.core.model.history import History
 from podscaler.core.model.model import Failure
 from podscaler.core.replay import recorded_history
 from podscaler.kube.informers.cache import Key
-from podscaler.metrics.queries import Answered
+from podscaler.metrics.fetched import FetchedMetric
 
 
 class RecordLines:
@@ -95,10 +95,10 @@ def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
     return refusals if sync.decision.replicas is None else (*refusals, _scale(sync.seen))
 
 
-def _answer(answer: Answered | None) -> recording.Answer | None:
-    if answer is not None and isinstance(answer.facts, Failure):
-        return _failed(answer.facts)
-    return None if answer is None else answer.wire
+def _answer(answer: FetchedMetric | None) -> recording.Answer | None:
+    if answer is not None and isinstance(answer.measurement, Failure):
+        return _failed(answer.measurement)
+    return None if answer is None else answer.response
 
 
 def _refused(error: StatusError) -> meta.Status:

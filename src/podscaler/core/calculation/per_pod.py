@@ -23,7 +23,7 @@ from podscaler.core.calculation.ratio import Tolerance
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, PodsMetric, ResourceMetric, Utilization
-from podscaler.core.model.model import Answer, Failure, IncompleteObservation, PodSamples, Sample
+from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, PodSamples, Sample
 from podscaler.core.model.trace import Outcome, PerPod, PodSample, Reading
 
 NOTHING_RECEIVED = "did not receive metrics for targeted pods (pods might be unready)"
@@ -34,7 +34,7 @@ Filled = Mapping[int, int]
 _NOT_FILLED: Filled = {}
 
 
-def propose_resource(metric: ResourceMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_resource(metric: ResourceMetric, answer: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Resource or ContainerResource metric. Raises MetricError."""
     grouped = grouped_samples(metric, answer, metric.resource, situation)
     gauge: _AverageGauge | _UtilizationGauge
@@ -49,7 +49,7 @@ def propose_resource(metric: ResourceMetric, answer: Answer, situation: Situatio
     return Proposal(replicas, current, calculation)
 
 
-def grouped_samples(metric: ResourceMetric, answer: Answer, readiness_of: str, situation: Situation) -> Grouped:
+def grouped_samples(metric: ResourceMetric, answer: Measurement, readiness_of: str, situation: Situation) -> Grouped:
     """The pods of the target, sorted out by their samples of a resource. Raises MetricError.
 
     Args:
@@ -58,7 +58,7 @@ def grouped_samples(metric: ResourceMetric, answer: Answer, readiness_of: str, s
     return _grouped(_samples(answer, metric.fetch, "resource metrics API"), readiness_of, situation)
 
 
-def propose_pods(metric: PodsMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_pods(metric: PodsMetric, answer: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Pods metric. Raises MetricError."""
     samples = _samples(answer, metric.fetch, "custom metrics API")
     grouped = _grouped(samples, "", situation)
@@ -71,7 +71,7 @@ def _average_target(metric: ResourceMetric | PodsMetric) -> int:
     return metric.target.milli if isinstance(metric.target, Average) else 0
 
 
-def _samples(answer: Answer, fetch: str, api: str) -> Mapping[str, Sample]:
+def _samples(answer: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:
     if isinstance(answer, Failure):
         raise MetricError(f"{fetch}unable to fetch metrics from {api}: {answer.message}")
     if not isinstance(answer, PodSamples):

@@ -13,11 +13,11 @@ from podscaler.core.calculation import pods
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, ExternalMetric, ObjectMetric, Total
-from podscaler.core.model.model import Answer, Failure, IncompleteObservation, Values
+from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
 
 
-def propose_object(metric: ObjectMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_object(metric: ObjectMetric, answer: Measurement, situation: Situation) -> Proposal:
     """The proposal of an Object metric. Raises MetricError."""
     usage_milli = _object_usage(metric, answer)
     if isinstance(metric.target, Total):
@@ -29,7 +29,7 @@ def propose_object(metric: ObjectMetric, answer: Answer, situation: Situation) -
     return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
 
 
-def propose_external(metric: ExternalMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_external(metric: ExternalMetric, answer: Measurement, situation: Situation) -> Proposal:
     """The proposal of an External metric. Raises MetricError."""
     values_milli = _external_values(metric, answer)
     if isinstance(metric.target, Total):
@@ -47,7 +47,7 @@ def _average_target(metric: ObjectMetric | ExternalMetric) -> int:
     return metric.target.milli if isinstance(metric.target, Average) else 0
 
 
-def _object_usage(metric: ObjectMetric, answer: Answer) -> int:
+def _object_usage(metric: ObjectMetric, answer: Measurement) -> int:
     prefix = f"{metric.fetch}unable to fetch metrics from custom metrics API: "
     if isinstance(answer, Failure):
         raise MetricError(f"{prefix}{answer.message}")
@@ -61,7 +61,7 @@ def _object_usage(metric: ObjectMetric, answer: Answer) -> int:
     return answer.values_milli[0]
 
 
-def _external_values(metric: ExternalMetric, answer: Answer) -> tuple[int, ...]:
+def _external_values(metric: ExternalMetric, answer: Measurement) -> tuple[int, ...]:
     if isinstance(answer, Failure):
         raise MetricError(f"{metric.fetch}unable to fetch metrics from external metrics API: {answer.message}")
     if not isinstance(answer, Values):

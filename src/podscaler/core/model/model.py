@@ -110,7 +110,7 @@ class Values(Fact, frozen=True, gc=False):
     values_milli: tuple[int, ...]
 
 
-Answer = PodSamples | Values | Failure
+Measurement = PodSamples | Values | Failure
 
 
 class Neighbours(Protocol):
@@ -150,7 +150,7 @@ class Observation(msgspec.Struct, frozen=True):
     status: HorizontalPodAutoscalerStatus = HorizontalPodAutoscalerStatus()
     generation: int = 0
     pods: Sequence[Pod] = ()
-    metrics: Sequence[Answer | None] = ()
+    metrics: Sequence[Measurement | None] = ()
     neighbours: Neighbours = ALONE
     is_registered: bool = True
 

@@ -25,7 +25,7 @@ from podscaler.core.model import history, intake, model, settings
 from podscaler.core.model import spec as specs
 from podscaler.core.model.history import History
 from podscaler.core.model.metric_spec import Metric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Answer, Neighbours, Observation, Pod
+from podscaler.core.model.model import Measurement, Neighbours, Observation, Pod
 from podscaler.core.model.neighbours import RecordedNeighbours, SelectorStore
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
@@ -213,12 +213,12 @@ class Replay:
             self._pods[text] = pod
         return pod
 
-    def _answers(self, line: RecordingLine, spec: Spec) -> list[Answer | None]:
+    def _answers(self, line: RecordingLine, spec: Spec) -> list[Measurement | None]:
         """The recorded answers as facts; those beyond the metrics of the spec are left out."""
         answers = zip(spec.metrics, line.metrics or (), strict=False)
         return [None if answer is None else self._answer(metric, answer) for metric, answer in answers]
 
-    def _answer(self, metric: Metric, answer: recording.Answer) -> Answer:
+    def _answer(self, metric: Metric, answer: recording.Answer) -> Measurement:
         rules = self.settings.emulation
         if isinstance(answer, meta.Status):
             return intake.failure(answer)

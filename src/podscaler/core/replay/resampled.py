@@ -14,7 +14,7 @@ import msgspec
 
 from podscaler.api.machinery import quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus, MetricStatus, MetricValueStatus
-from podscaler.core.model.model import Answer, Failure, Observation, PodSamples, Values
+from podscaler.core.model.model import Failure, Measurement, Observation, PodSamples, Values
 
 Span = tuple[Fraction, Fraction]
 """Between which values a reported one was before it was cut off to a whole number."""
@@ -44,7 +44,7 @@ def between(
     return _with(observation, low), _with(observation, high)
 
 
-def _with(observation: Observation, answers: Sequence[Answer | None]) -> Observation:
+def _with(observation: Observation, answers: Sequence[Measurement | None]) -> Observation:
     return msgspec.structs.replace(observation, metrics=tuple(answers))
 
 
@@ -76,7 +76,7 @@ def _span(value: MetricValueStatus) -> Span | None:
     return Fraction(milli), Fraction(milli + 1)
 
 
-def _scaled(answer: Answer | None, factor: Fraction) -> Answer | None:
+def _scaled(answer: Measurement | None, factor: Fraction) -> Measurement | None:
     match answer:
         case PodSamples():
             samples = {

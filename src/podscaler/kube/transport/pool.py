@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from podscaler.kube.transport.connection import Connection
 
 CONNECTIONS = 256
-"""Enough that three metrics APIs that take their time (`podscaler.metrics.limited`) leave some for everything else."""
+"""Enough that three slow metrics APIs (`podscaler.metrics.concurrency_limiter`) leave some for other requests."""
 KEEP_ALIVE_S = 45.0
 """Shorter than servers keep an idle connection, so that it is us who close it and no request meets a closed one."""
 
