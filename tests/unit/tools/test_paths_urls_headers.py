@@ -83,7 +83,7 @@ CHECKED_CLIENTS = {
     "kube/client/discovery.py:Discovery._mappings_of": "a group that the API server serves, and its versions",
     "kube/client/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",
     "kube/config/exec_command.py:_program": _KUBECONFIG,
-    "kube/transport/http_response.py:_parse_head": "read from an answer, and sent nowhere",
+    "kube/transport/http_response.py:HTTPResponse.on_header": "read from an answer, and sent nowhere",
     "kube/transport/http_transport.py:HttpTransport._encoded": "targets are escaped (urls); Authorization: _header",
     "kube/transport/http_transport.py:_header": "refuses control characters",
     "kube/config/kubeconfig.py:_Part.resolve": _KUBECONFIG,

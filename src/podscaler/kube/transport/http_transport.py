@@ -1,7 +1,7 @@
 """Requests over a pool of kept-alive connections: the transport that is used outside tests.
 
-`connect` makes it from a Config. It speaks HTTP/1.1 by itself, over plain asyncio connections: what an API server's
-client needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
+`connect` makes it from a Config. It sends HTTP/1.1 requests over plain asyncio connections: what an API server's client
+needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. What credentials refuse or cannot give is a TransportError: with time it may heal.
