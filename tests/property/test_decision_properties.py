@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podscaler.api.typed.autoscaling import Condition
-from podscaler.core import decide, demand, settle
+from podscaler.core import decide, settle
 from podscaler.core.limits import bounds
 from podscaler.core.model import history
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
@@ -153,7 +153,7 @@ def test_the_order_of_pods_does_not_matter(world: tuple[Spec, Observation, Histo
 def test_only_what_is_demanded_is_needed(world: tuple[Spec, Observation, History]) -> None:
     """The answers that were demanded beforehand are enough, and lead to the same decision."""
     spec, observation, past = world
-    needed = demand.of_sync(spec, observation)
+    needed = decide.needed_metrics(spec, observation)
     asked = [
         answer if metric is not None else None
         for metric, answer in zip(needed.metrics, observation.metrics, strict=True)

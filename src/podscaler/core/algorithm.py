@@ -9,12 +9,11 @@ Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 from collections.abc import Callable, Mapping
 
 from podscaler.core import algorithm_v1_1
-from podscaler.core.calculation import per_pod, ratio, totals
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Proposal
+from podscaler.core.calculation import per_pod, situation, totals
+from podscaler.core.calculation.situation import Proposal, Tolerance
 from podscaler.core.limits import cooldown, normalisation
 from podscaler.core.limits.cooldown import Delays
-from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.model.metric_spec import (
     ExternalMetric,
     Metric,
@@ -41,7 +40,7 @@ class Algorithm(Fact, frozen=True, gc=False):
 
     propose: Mapping[type[Metric], Callable[..., Proposal]]
     tolerance: Callable[[Spec, Settings], Tolerance]
-    normalise: Callable[[Wish], Normalised]
+    normalise: Callable[[DesiredReplicas], Normalised]
     delays: Delays
     scales_to_zero: bool
 
@@ -53,7 +52,7 @@ CURRENT = Algorithm(
         ObjectMetric: totals.propose_object,
         ExternalMetric: totals.propose_external,
     },
-    tolerance=ratio.tolerance,
+    tolerance=situation.tolerance,
     normalise=normalisation.by_windows,
     delays=cooldown.NONE,
     scales_to_zero=True,

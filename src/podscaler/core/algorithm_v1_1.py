@@ -21,11 +21,10 @@ from fractions import Fraction
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import per_pod, requests
+from podscaler.core.calculation import per_pod, pods
 from podscaler.core.calculation.pods import Grouped
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import MetricError, Proposal, Situation
-from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.calculation.situation import MetricError, Proposal, Situation, Tolerance
+from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.limits.stabilization import READY, Stabilized
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
@@ -47,7 +46,7 @@ def propose(metric: Metric, answer: Measurement, situation: Situation) -> Propos
     if metric.resource != RESOURCE or metric.container:
         raise MetricError(UNKNOWN)
     grouped = per_pod.grouped_samples(metric, answer, "", situation)
-    requests_milli = [requests.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
+    requests_milli = [pods.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
     samples = _samples(grouped, requests_milli, situation)
     if grouped.missing:
         running = len(grouped.counted) + len(grouped.missing)
@@ -105,15 +104,15 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
     return Tolerance(settings.tolerance, settings.tolerance)
 
 
-def within_bounds(wish: Wish) -> Normalised:
-    """The wish within minimum and maximum; never nothing, as nothing could wake the target again."""
-    spec, wanted = wish.spec, wish.wanted
+def within_bounds(desired: DesiredReplicas) -> Normalised:
+    """The desired within minimum and maximum; never nothing, as nothing could wake the target again."""
+    spec, wanted = desired.spec, desired.wanted
     lowest = max(spec.min_replicas, LEAST_REPLICAS)
     result = min(max(wanted, lowest), spec.max_replicas)
     reason = "DesiredWithinRange" if result == wanted else "TooFewReplicas" if result > wanted else "TooManyReplicas"
     limits = Limits(
         wanted=wanted,
-        direction=_direction(wanted, wish.current),
+        direction=_direction(wanted, desired.current),
         select_policy="",
         policies=(),
         rate_limit=None,
@@ -121,8 +120,8 @@ def within_bounds(wish: Wish) -> Normalised:
         reason=reason,
         result=result,
     )
-    step = Stabilization(wanted, (), wish.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
-    return Normalised(Stabilized(wish.past.recommendations, READY, step), limits)
+    step = Stabilization(wanted, (), desired.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
+    return Normalised(Stabilized(desired.past.recommendations, READY, step), limits)
 
 
 def _direction(wanted: int, current: int) -> Direction:

@@ -1,6 +1,6 @@
 """Which way a sync goes: no scale, paused at zero, straight to a bound, or by metrics.
 
-Called by `podscaler.core.decide`, and by `podscaler.core.demand`, which tells before a decision what it will need.
+Called by `podscaler.core.decide`, for a decision and before it, to find which metrics it needs.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9).
 """

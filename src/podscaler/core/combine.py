@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from podscaler.api.typed.autoscaling import MetricStatus
 from podscaler.core import proposals
 from podscaler.core.calculation import target_pods
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Situation
+from podscaler.core.calculation.situation import Situation, Tolerance
 from podscaler.core.calculation.target_pods import TargetPods
 from podscaler.core.model.metric_spec import UnknownMetric
 from podscaler.core.model.model import Fact, IncompleteObservation, Observation, Scale

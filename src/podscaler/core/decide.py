@@ -15,16 +15,19 @@ from typing import Any
 import msgspec
 
 from podscaler.api.machinery import instants
+from podscaler.api.machinery.selectors import Selector
 from podscaler.core import algorithm, branch, combine, settle
 from podscaler.core.branch import NoScale
+from podscaler.core.calculation import target_pods
 from podscaler.core.combine import Combined
 from podscaler.core.decision import Decision, Draft, ErrorKind, warning
 from podscaler.core.limits import bounds, cooldown
-from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.model import history, settings
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.metric_spec import Metric
+from podscaler.core.model.model import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch, Cooldown, MetricFailure, Trace
@@ -41,7 +44,7 @@ def decide(
 
     The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` gives the
     one for what really happened. Raises IncompleteObservation where an answer of the metrics APIs is missing
-    (`podscaler.core.demand` tells beforehand which are needed).
+    (`needed_metrics` returns beforehand which are needed).
     """
     scale = branch.scale_of(spec, observation.scale)
     if isinstance(scale, NoScale):
@@ -55,6 +58,33 @@ def decide(
     if sync.branch is Branch.ABOVE_MAXIMUM:
         return settle.written(sync.draft(past, spec.max_replicas, ABOVE_MAXIMUM), now)
     return settle.written(sync.draft(past, spec.min_replicas, BELOW_MINIMUM), now)
+
+
+class Demand(Fact, frozen=True, gc=False):
+    """What to ask.
+
+    Attributes:
+        metrics: for each entry of `spec.metrics` the metric to ask for, None where no answer is needed.
+        selector: of the target's pods, to ask with; None where nothing is asked.
+    """
+
+    metrics: tuple[Metric | None, ...]
+    selector: Selector | None = None
+
+
+def needed_metrics(spec: Spec, observation: Observation, flags: Settings = settings.DEFAULT) -> Demand:
+    """What the decision about this observation will need; its `metrics` are not looked at."""
+    nothing = Demand((None,) * len(spec.metrics))
+    scale = branch.scale_of(spec, observation.scale)
+    if isinstance(scale, NoScale):
+        return nothing
+    zero = branch.zero_rules(spec, observation.status, flags)
+    if branch.choose(spec, zero, scale.replicas) is not Branch.METRICS:
+        return nothing
+    target = target_pods.find(spec, scale, observation, flags)
+    if target.step.failure is not None:
+        return nothing
+    return Demand(tuple([None if metric.fault else metric for metric in spec.metrics]), target.selector)
 
 
 class _Sync:
@@ -145,7 +175,7 @@ def _by_metrics(sync: _Sync, past: History) -> Decision:
     if proposal is None:
         return settle.inconclusive(sync.draft(past, scale.replicas, "", **parts))
     wanted = max(proposal, 0)
-    normalised = sync.algorithm.normalise(Wish(spec, past, wanted, scale.replicas, sync.now, sync.flags))
+    normalised = sync.algorithm.normalise(DesiredReplicas(spec, past, wanted, scale.replicas, sync.now, sync.flags))
     _set_normalised(sync.conditions, normalised)
     past = msgspec.structs.replace(past, recommendations=normalised.stabilized.recommendations)
     reason = _reason(wanted, scale.replicas, combined.winner)

@@ -9,7 +9,7 @@ import msgspec
 
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscalerStatus
-from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Tolerance
 from podscaler.core.combine import Combined
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Fact, Observation, Scale

@@ -5,6 +5,9 @@
 
 from collections.abc import Iterable
 
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.core.decision import Decision
+from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from podscaler.core.model.trace import Step
 from podscaler.explain import wording
 from podscaler.explain.explained import Explanation
@@ -101,3 +104,23 @@ def text(comparison: Comparison, as_it_is: Explanation) -> str:
     lines = [comparison.summary, f"As it is: {as_it_is.summary}", f"What if: {comparison.explanation.summary}", ""]
     lines += [f"  {first:<{widths[0]}}  {second:<{widths[1]}}  {third}" for first, second, third in table]
     return "\n".join(lines)
+
+
+_COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE)
+
+
+def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, verdict: Verdict) -> tuple[str, ...]:
+    """What the latest status says and the decision does not; empty where nothing was written yet."""
+    written = {each.type: each for each in status.conditions or ()}
+    found = []
+    for computed in decision.status.conditions or ():
+        there = written.get(computed.type)
+        if computed.type in _COMPARED and there is not None and there.status != computed.status:
+            found.append(
+                f"the status says {computed.type} {there.status} ({there.reason}: {there.message}), "
+                f"and what is computed here is {computed.status} ({computed.reason})"
+            )
+    desired = status.desired_replicas
+    if written and not verdict.is_change and verdict.desired not in (None, desired):
+        found.append(f"the status says {desired} desired replicas, and what is computed here is {verdict.desired}")
+    return tuple(found)

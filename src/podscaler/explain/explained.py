@@ -9,10 +9,8 @@ from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.decision import Decision
 from podscaler.core.model.trace import Step, Trace
 from podscaler.explain import advice, outlook, sentence, steps, verdict
-from podscaler.explain.line import Section
+from podscaler.explain.data import ReportedEvent, Section, TraceSource
 from podscaler.explain.outlook import Outlook
-from podscaler.explain.source import TraceSource
-from podscaler.explain.told import ReportedEvent
 from podscaler.explain.verdict import Verdict
 
 

@@ -11,8 +11,7 @@ from itertools import groupby
 from podscaler.core.model.history import Recommendation, ScaleEvent
 from podscaler.core.model.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
 from podscaler.explain import holds, wording
-from podscaler.explain.line import Line, Section
-from podscaler.explain.source import TraceSource
+from podscaler.explain.data import Line, Section, TraceSource
 
 RUNS_SHOWN = 5
 

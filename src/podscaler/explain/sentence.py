@@ -9,8 +9,8 @@ from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_LIMITED
 from podscaler.core.model.trace import Branch, MetricStep, Trace
 from podscaler.explain import holds, metric_words, wording
+from podscaler.explain.data import TraceSource
 from podscaler.explain.outlook import Outlook
-from podscaler.explain.source import TraceSource
 from podscaler.explain.verdict import RATE_REASONS, Verdict, VerdictReason
 
 _HELD_BACK = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})

@@ -9,9 +9,7 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.trace import Branch, Selection, Trace, ZeroRules
 from podscaler.explain import limit_steps, metric_steps, wording
-from podscaler.explain.line import Line, Section
-from podscaler.explain.source import TraceSource
-from podscaler.explain.told import ReportedEvent
+from podscaler.explain.data import Line, ReportedEvent, Section, TraceSource
 
 
 def of(

@@ -11,8 +11,7 @@ import msgspec
 
 from podscaler.api.typed import autoscaling
 from podscaler.core import decide
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Situation
+from podscaler.core.calculation.situation import Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.model import history, metric_spec, spec
 from podscaler.core.model import settings as settings_module

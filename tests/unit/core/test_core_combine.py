@@ -7,7 +7,7 @@ whose value over its target is the proposal.
 import pytest
 
 from podscaler.core import combine
-from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Tolerance
 from podscaler.core.combine import Combined
 from podscaler.core.model.model import IncompleteObservation, Measurement, Scale
 from podscaler.core.model.settings import DEFAULT

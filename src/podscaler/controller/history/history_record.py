@@ -17,9 +17,9 @@ from podscaler.api.machinery import instants
 from podscaler.api.machinery.meta import Wire
 from podscaler.api.typed import recording
 from podscaler.base.clock import NANOSECONDS
+from podscaler.core import replay
 from podscaler.core.model import lasting_history
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.replay import recorded_history
 from podscaler.kube.informers.cache import Key
 
 HEARTBEAT_S = 60
@@ -106,7 +106,7 @@ _ENCODER = msgspec.json.Encoder()
 
 def encode(record: HistoryRecord) -> str:
     """The text of a record."""
-    history = recorded_history.written(record.history)
+    history = replay.write_history(record.history)
     saved_at = instants.exact(record.saved_at)
     wire = _WireRecord(
         record.uid, record.writer, saved_at, history, record.replicas, record.goes_on, record.rescaled_from
@@ -117,7 +117,7 @@ def encode(record: HistoryRecord) -> str:
 def decode(text: str) -> HistoryRecord:
     """The record in a text. Raises ValueError where that is none."""
     wire = _RECORD.decode(text)
-    history, saved_at = recorded_history.read(wire.history), instants.parse(wire.saved_at)
+    history, saved_at = replay.read_history(wire.history), instants.parse(wire.saved_at)
     return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
 
 

@@ -17,8 +17,8 @@ from podscaler.controller.reconcile.state import Memory
 from podscaler.controller.reconcile.surroundings import Surroundings
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.scales.target import ScaleTarget
-from podscaler.core import demand
-from podscaler.core.demand import Demand
+from podscaler.core import decide
+from podscaler.core.decide import Demand
 from podscaler.core.model import model
 from podscaler.core.model.metric_spec import Metric
 from podscaler.core.model.model import Failure, Observation, Scale
@@ -51,7 +51,7 @@ class Observer:
         self._memory.drop_rivals(autoscaler.key, besides=rivals)
         pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
         observation = self._observation(autoscaler, scale, pods)
-        needed = demand.of_sync(autoscaler.spec, observation, self._flags)
+        needed = decide.needed_metrics(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
             return ObservedSync(observation, target, pods)
         self._memory.keep_selector(autoscaler.key, needed.selector)

@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import pods, requests
+from podscaler.core.calculation import pods
 from podscaler.core.calculation.pods import Grouped
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
+from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation, Tolerance
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, PodsMetric, ResourceMetric, Utilization
 from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, PodSamples, Sample
@@ -94,7 +93,7 @@ def _requests(metric: ResourceMetric, grouped: Grouped, situation: Situation) ->
     """The request of every pod of the target, also of those that do not count."""
     resource, container, settings = metric.resource, metric.container, situation.settings
     try:
-        return [requests.request_milli(pod, resource, container, settings) for pod in situation.pods]
+        return [pods.request_milli(pod, resource, container, settings) for pod in situation.pods]
     except MetricError as error:
         error.calculation = PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation), grouped.unlisted)
         raise

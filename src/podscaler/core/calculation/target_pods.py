@@ -1,6 +1,6 @@
 """The pods that the target's selector picks, unless the selector is unusable or another autoscaler picks them too.
 
-Called by `podscaler.core.combine` before any metric, and by `podscaler.core.demand` before any query.
+Called by `podscaler.core.combine` before any metric, and by `podscaler.core.decide` before any query.
 
 Source: docs/spec/decision.md 3.1 (Selector checks).
 """

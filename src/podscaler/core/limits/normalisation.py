@@ -15,7 +15,7 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Limits
 
 
-class Wish(Fact, frozen=True, gc=False):
+class DesiredReplicas(Fact, frozen=True, gc=False):
     """What the metrics want for a target with `current` replicas, and what there is to judge it by."""
 
     spec: Spec
@@ -27,21 +27,21 @@ class Wish(Fact, frozen=True, gc=False):
 
 
 class Normalised(Fact, frozen=True, gc=False):
-    """What stabilization, then rates and bounds make of a wish."""
+    """What stabilization, then rates and bounds make of a desired."""
 
     stabilized: Stabilized
     limits: Limits
 
 
-def by_windows(wish: Wish) -> Normalised:
-    """The count that the windows, and then rates and bounds, leave of a wish."""
-    spec, past, now = wish.spec, wish.past, wish.now
+def by_windows(desired: DesiredReplicas) -> Normalised:
+    """The count that the windows, and then rates and bounds, leave of a desired."""
+    spec, past, now = desired.spec, desired.past, desired.now
     if spec.behavior is None:
-        stabilized = stabilization.by_flag(past.recommendations, wish.wanted, now, wish.settings)
-        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, wish.current))
-    windows_ns = stabilization.windows_ns(spec.behavior, wish.settings)
+        stabilized = stabilization.by_flag(past.recommendations, desired.wanted, now, desired.settings)
+        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, desired.current))
+    windows_ns = stabilization.windows_ns(spec.behavior, desired.settings)
     stabilized = stabilization.by_behavior(
-        past.recommendations, wish.wanted, wish.current, now=now, windows_ns=windows_ns
+        past.recommendations, desired.wanted, desired.current, now=now, windows_ns=windows_ns
     )
-    rates = PolicyFacts(spec.behavior, past, now, wish.settings.emulation)
-    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, wish.current))
+    rates = PolicyFacts(spec.behavior, past, now, desired.settings.emulation)
+    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, desired.current))

@@ -1,6 +1,8 @@
-"""Where a trace came from, which decides how an explanation speaks of what follows from it."""
+"""The data that explanations are made of: the source of a trace, lines and sections of text, reported events."""
 
 from enum import StrEnum
+
+from podscaler.core.model.trace import Step
 
 
 class TraceSource(StrEnum):
@@ -24,3 +26,25 @@ class TraceSource(StrEnum):
     def is_past(self) -> bool:
         """Whether the sync was recorded."""
         return self in (TraceSource.RECORDING, TraceSource.WHAT_IF)
+
+
+class ReportedEvent(Step, frozen=True, gc=False):
+    """One event on the autoscaler."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class Line(Step, frozen=True, gc=False):
+    """One line: what it is about, and what there is to say."""
+
+    label: str
+    text: str
+
+
+class Section(Step, frozen=True, gc=False):
+    """Lines that belong together."""
+
+    title: str
+    lines: tuple[Line, ...]

@@ -23,14 +23,13 @@ from podscaler.core.calculation import samples
 from podscaler.core.decision import Decision, Draft
 from podscaler.core.model import history, intake, model, settings
 from podscaler.core.model import spec as specs
-from podscaler.core.model.history import History
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
 from podscaler.core.model.metric_spec import Metric, PodsMetric, ResourceMetric
 from podscaler.core.model.model import Measurement, Neighbours, Observation, Pod
 from podscaler.core.model.neighbours import RecordedNeighbours, SelectorStore
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Trace
-from podscaler.core.replay import recorded_history
 
 CACHED_PODS = 20_000
 CACHED_SPECS = 5_000
@@ -168,7 +167,7 @@ class Replay:
 
     def _past(self, line: RecordingLine, spec: Spec) -> History:
         if line.history is not None:
-            return recorded_history.read(line.history)
+            return read_history(line.history)
         return self._histories.get(spec.key, history.EMPTY)
 
     def _observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
@@ -265,3 +264,34 @@ def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_
         error=decision.error,
         trace=decision.trace if with_trace else msgspec.UNSET,
     )
+
+
+def write_history(history: History) -> recording.RecordedHistory:
+    """The history, for a line of a recording."""
+    return recording.RecordedHistory(
+        tuple(
+            [
+                recording.RecordedRecommendation(each.replicas, instants.exact(each.at))
+                for each in history.recommendations
+            ]
+        ),
+        tuple([_written_event(each) for each in history.scale_ups]),
+        tuple([_written_event(each) for each in history.scale_downs]),
+    )
+
+
+def read_history(wire: recording.RecordedHistory) -> History:
+    """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
+    return History(
+        tuple([Recommendation(each.replicas, instants.parse(each.time)) for each in wire.recommendations]),
+        tuple([_read_event(each) for each in wire.scale_ups]),
+        tuple([_read_event(each) for each in wire.scale_downs]),
+    )
+
+
+def _written_event(event: ScaleEvent) -> recording.RecordedScaleEvent:
+    return recording.RecordedScaleEvent(event.change, instants.exact(event.at), event.is_outdated)
+
+
+def _read_event(wire: recording.RecordedScaleEvent) -> ScaleEvent:
+    return ScaleEvent(wire.change, instants.parse(wire.time), wire.outdated)
