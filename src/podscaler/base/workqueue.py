@@ -48,7 +48,6 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.Task[None] | None = None
         self._shut_down = False
         self.adds = 0
-        self.delayed_adds = 0
 
     def __len__(self) -> int:
         """How many keys are due and wait for a worker."""
@@ -66,7 +65,6 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, key: K, delay_s: float) -> None:
         """Queue `key` once `delay_s` seconds have passed; the earliest due time of a key wins."""
-        self.delayed_adds += 1
         if self._shut_down:
             return
         if delay_s <= 0:
