@@ -1,7 +1,7 @@
-"""The algorithms that decide, as data: each stage in which they differ is a field, each algorithm a record.
+"""The algorithms of the decision as records: each stage in which they differ is a field.
 
-`podscaler.core.model.settings` names the one that applies; the stages of the decision ask its record, never for its
-name.
+`podscaler.core.model.settings` names the algorithm that applies; the stages of the decision read its record and do not
+compare its name.
 
 Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 """
@@ -28,14 +28,14 @@ from podscaler.core.model.spec import Spec
 
 
 class Algorithm(Fact, frozen=True, gc=False):
-    """One way to decide by metrics.
+    """One algorithm.
 
     Attributes:
-        propose: the proposal of a metric of each type, from its answer.
+        propose: computes the proposal of a metric of each type from its measurement.
         tolerance: how far a ratio may be from 1.0 without a change.
-        normalise: what may be had of what the metrics want.
-        delays: how long each direction waits after a rescale, where no flag says otherwise.
-        scales_to_zero: whether a target may go to zero, and be woken again.
+        normalise: limits the replicas that the metrics propose.
+        delays: of each direction after a rescale, where no flag sets them.
+        scales_to_zero: whether a target may be scaled to and from zero.
     """
 
     propose: Mapping[type[Metric], Callable[..., Proposal]]
@@ -57,7 +57,7 @@ CURRENT = Algorithm(
     delays=cooldown.NONE,
     scales_to_zero=True,
 )
-"""Today's."""
+"""That of the current Kubernetes."""
 
 V1_1 = Algorithm(
     propose=dict.fromkeys(
@@ -79,7 +79,7 @@ def of(settings: Settings) -> Algorithm:
 
 
 def delays(settings: Settings) -> Delays:
-    """The flags' delays, and where one is not given the algorithm's."""
+    """The delays of the flags, or of the algorithm where a flag is not given."""
     own = of(settings).delays
     up_ns, down_ns = settings.upscale_delay_ns, settings.downscale_delay_ns
     if up_ns is None and down_ns is None:

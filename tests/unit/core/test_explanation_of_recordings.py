@@ -29,7 +29,7 @@ def decided(name: str, every: int = 1) -> Iterator[tuple[RecordedSync, Decision,
     with gzip.open(VECTORS / f"{name}.recording.jsonl.gz") as lines:
         replay = Replay(recording.read_header(next(lines)))
         for number, line in enumerate(lines):
-            sync = replay.look(line)
+            sync = replay.parse(line)
             if sync is not None:
                 decision = replay.decide(sync)
                 if number % every == 0:

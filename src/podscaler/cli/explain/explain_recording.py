@@ -144,7 +144,7 @@ class _Syncs:
 
     def read(self, line: bytes) -> None:
         """Decide one line. Raises RecordingError."""
-        sync = self._replay.look(line)
+        sync = self._replay.parse(line)
         if sync is None:
             return
         is_wanted = self._search.wants(sync.spec.key, sync.now)

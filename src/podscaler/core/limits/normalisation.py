@@ -1,4 +1,4 @@
-"""From what the metrics want to what may be had: windows, rates and bounds, the way of today's algorithm.
+"""Limits the replicas that the metrics want by windows, rates and bounds, as the current algorithm does.
 
 Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
 
@@ -16,7 +16,7 @@ from podscaler.core.model.trace import Limits
 
 
 class DesiredReplicas(Fact, frozen=True, gc=False):
-    """What the metrics want for a target with `current` replicas, and what there is to judge it by."""
+    """The replicas that the metrics want for a target with `current` replicas, and what limits them."""
 
     spec: Spec
     past: History
@@ -27,14 +27,14 @@ class DesiredReplicas(Fact, frozen=True, gc=False):
 
 
 class Normalised(Fact, frozen=True, gc=False):
-    """What stabilization, then rates and bounds make of a desired."""
+    """The result of stabilization, and then of rates and bounds."""
 
     stabilized: Stabilized
     limits: Limits
 
 
 def by_windows(desired: DesiredReplicas) -> Normalised:
-    """The count that the windows, and then rates and bounds, leave of a desired."""
+    """The desired replicas within the windows, and then within rates and bounds."""
     spec, past, now = desired.spec, desired.past, desired.now
     if spec.behavior is None:
         stabilized = stabilization.by_flag(past.recommendations, desired.wanted, now, desired.settings)

@@ -138,9 +138,7 @@ class Reflector(Generic[T]):
         delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), asked_s)
         level = logging.INFO if error.code == 410 else logging.WARNING
         if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
-            level = (
-                logging.DEBUG
-            )  # reported once for all reflectors by the controller
+            level = logging.DEBUG  # reported once for all reflectors by the controller
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
         self.last_error, self.is_served = str(error), not is_not_served(error)
         await self._clock.sleep(delay_s)
