@@ -6,20 +6,20 @@ from podscaler.core.model.trace import Step
 
 
 class TraceSource(StrEnum):
-    """Where a trace came from."""
+    """The source of a trace, which decides how an explanation speaks of its consequences."""
 
     RECORDING = "Recording"
-    """It was recorded: what it says was done."""
+    """A recorded decision, which was executed."""
     CLUSTER = "Cluster"
-    """It was decided just now from what a cluster says; the controller does so at its next sync."""
+    """Decided now from the objects of a cluster; the controller decides so at its next sync."""
     CLUSTER_WITHOUT_HISTORY = "ClusterWithoutHistory"
-    """As CLUSTER, but what the controller remembers of earlier syncs is not known."""
+    """As CLUSTER, but the controller's history is unknown."""
     WHAT_IF = "WhatIf"
-    """It was decided about a recorded sync with another spec; nobody does it."""
+    """Decided about a recorded sync with another spec; never executed."""
 
     @property
     def has_history(self) -> bool:
-        """Whether windows and policies could be looked at."""
+        """Whether windows and policies could be evaluated."""
         return self is not TraceSource.CLUSTER_WITHOUT_HISTORY
 
     @property
@@ -29,7 +29,7 @@ class TraceSource(StrEnum):
 
 
 class ReportedEvent(Step, frozen=True, gc=False):
-    """One event on the autoscaler."""
+    """An event on the autoscaler, as an explanation repeats it."""
 
     type: str
     reason: str
@@ -37,7 +37,7 @@ class ReportedEvent(Step, frozen=True, gc=False):
 
 
 class Line(Step, frozen=True, gc=False):
-    """One line: what it is about, and what there is to say."""
+    """One line of a section: its label and its text."""
 
     label: str
     text: str

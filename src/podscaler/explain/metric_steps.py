@@ -1,6 +1,6 @@
-"""One metric, step by step: samples, sums, ratio, tolerance, proposal; or why it failed.
+"""The section of an explanation about one metric: pods, sums, ratio, tolerance, and proposal or failure.
 
-Called by `steps`.
+Called by `steps`. Pods are grouped by the rule that applied to them, one line for each, with at most five names.
 
 Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
 """
@@ -64,7 +64,7 @@ def _sum(step: MetricStep, reading: Reading) -> str:
 
 
 def _mean(step: MetricStep, reading: Reading) -> str:
-    """As v1.1 reckons: not of all requests together, but pod by pod."""
+    """As `_sum`, for the algorithm v1.1, which averages the utilizations of the pods."""
     used = metric_words.amount(step, reading.usage_milli)
     pods = wording.count(reading.entries, "pod")
     return f"{used} used by {pods}, {reading.current} % of its own request by each on average"
@@ -145,7 +145,7 @@ _POD_REASONS = {
     PodRule.HAS_SAMPLE: "",
 }
 SPREAD_FROM = 4
-"""From so many used pods on, smallest and largest value are told."""
+"""With more used pods, the line has the smallest and the largest value."""
 
 
 def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
@@ -184,7 +184,7 @@ def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
 
 
 def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:
-    """What is assumed for these pods in the second look."""
+    """The values assumed for these pods in the second reading, as a clause; empty where there are none."""
     filled = {each.filled_milli for each in pods if each.filled_milli is not None}
     if not filled:
         return ""

@@ -1,8 +1,8 @@
-"""Which pods of the target count for a metric, and which are ignored, not ready yet, or without a sample.
+"""Groups the pods of the target for a metric (counted, ignored, unready, missing), and computes their requests.
 
-Called by `podscaler.core.calculation.per_pod`. The first rule that matches a pod decides.
+Called by the calculators. The first rule that matches a pod decides its group.
 
-Source: docs/spec/decision.md 6.1 (Grouping pods).
+Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from podscaler.core.model.trace import Group, PodRule, Unlisted
 
 
 class Grouped(Fact, frozen=True, gc=False):
-    """The pods of the target, sorted out.
+    """The pods of the target by groups.
 
     Attributes:
         rules: for each pod the rule that applied, in list order.
         values_milli: for each pod its sample, None without one.
         counted, unready, missing: indexes of pods.
-        unlisted: samples of pods that are not listed.
+        unlisted: samples of pods that the target does not have.
     """
 
     rules: list[PodRule]
@@ -73,7 +73,7 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
-    """As `_rule`; a pod that starts up burns CPU that says nothing about load, so its samples count later."""
+    """As `_rule`; the CPU that a starting pod uses is no measure of load, so its samples count later."""
     rule = _rule(pod, sample, situation)
     if sample is None or rule is not PodRule.HAS_SAMPLE:
         return rule
@@ -93,7 +93,7 @@ def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def count_ready(situation: Situation) -> int:
-    """How many pods of the target run and are ready."""
+    """The number of the target's pods that are running and ready."""
     return sum(pod.phase == "Running" and pod.ready == "True" for pod in situation.pods)
 
 

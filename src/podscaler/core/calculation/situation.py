@@ -1,7 +1,9 @@
-"""What the calculators of metrics share in one sync: replicas, pods of the target, tolerance, settings, the instant.
+"""The inputs and the results of the calculators of metrics: Situation, Tolerance, Proposal, MetricError.
 
-Made by `podscaler.core.combine`, which hands it to the calculator of each metric; each of those returns a `Proposal` or
-raises a `MetricError`.
+`podscaler.core.combine` makes the Situation of a sync and passes it to the calculator of each metric, which returns a
+Proposal or raises a MetricError.
+
+Source: docs/spec/decision.md 5 (Tolerance).
 """
 
 from collections.abc import Sequence
@@ -40,13 +42,13 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
 
 
 class Situation(Fact, frozen=True, gc=False):
-    """One sync, as a metric's calculator sees it.
+    """The facts of one sync that all metrics share.
 
     Attributes:
         now: the instant of the sync.
         replicas: `scale.spec.replicas`.
         status_replicas: `scale.status.replicas`.
-        pods: those that the scale's selector picks, in list order.
+        pods: those that the scale's selector matches, in list order.
     """
 
     now: int
@@ -58,12 +60,12 @@ class Situation(Fact, frozen=True, gc=False):
 
 
 class Proposal(Fact, frozen=True, gc=False):
-    """What one metric wants.
+    """The result of one metric.
 
     Attributes:
-        replicas: int32; may be 0 or, after an overflow, negative.
+        replicas: the proposed count, int32; may be 0 or, after an overflow, negative.
         current: the value for status.
-        calculation: how it came about.
+        calculation: for the trace.
     """
 
     replicas: int
@@ -75,8 +77,8 @@ class MetricError(Exception):
     """A metric has no proposal.
 
     Args:
-        text: what its calculator says.
-        calculation: how far it came, if it came anywhere.
+        text: the bare error.
+        calculation: for the trace, up to the error; None: nothing was calculated.
     """
 
     def __init__(self, text: str, calculation: Calculation | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The last limits on a count: how fast it may change, and the autoscaler's minimum and maximum.
+"""Limits a count by its rate of change, and by the autoscaler's minimum and maximum.
 
 Called by `podscaler.core.decide` after stabilization.
 
@@ -24,7 +24,7 @@ WITHIN_RANGE = "DesiredWithinRange"
 
 
 def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
-    """`wanted` within minimum and maximum, and at most twice the current count (but 4 are always allowed)."""
+    """`wanted` within minimum and maximum, and at most twice the current count (at least 4)."""
     rate_limit = numbers.int32_of_float(max(2.0 * float(current), 4.0))
     highest, reason = _nearer_highest(spec, rate_limit)
     if wanted < spec.min_replicas:
