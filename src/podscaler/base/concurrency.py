@@ -1,6 +1,6 @@
 """Limits the number of concurrent syncs by slots, which a sync gives up while it waits for a response.
 
-The controller takes a slot (`Turn`) for each sync; a task of the sync that waits for a metrics API or another server is
+The controller takes a slot (`Slot`) for each sync; a task of the sync that waits for a metrics API or another server is
 `away`, and the slot is free for another sync. So a slow or dead API delays only the syncs that need it. Invariant: free
 and held slots are always as many as at the start, whatever is cancelled when.
 
@@ -16,8 +16,8 @@ Away = Callable[[], AbstractAsyncContextManager[None]]
 """Makes the context to wait in."""
 
 
-class Turn:
-    """The concurrency slot of one sync; made by `Turns.take`.
+class Slot:
+    """The concurrency slot of one sync; made by `Slots.take`.
 
     Several tasks of the sync may be away at the same time: the slot is free while at least one of them is.
 
@@ -32,7 +32,7 @@ class Turn:
         self._away = 0
         self._returning = asyncio.Lock()
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Release the slot at the end of the sync, or after its cancellation; calling it again does nothing."""
         self._is_over = True
         self._release()
@@ -66,11 +66,11 @@ class Turn:
             self._free.release()
 
 
-_CURRENT: ContextVar[Turn | None] = ContextVar("turn", default=None)
+_CURRENT: ContextVar[Slot | None] = ContextVar("slot", default=None)
 """The slot of the running sync and of its tasks."""
 
 
-class Turns:
+class Slots:
     """The slots; see the module.
 
     Args:
@@ -80,10 +80,10 @@ class Turns:
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
 
-    async def take(self) -> Turn:
-        """A slot, once one is free; the caller calls its `give`."""
+    async def take(self) -> Slot:
+        """A slot, once one is free; the caller calls its `release`."""
         await self._free.acquire()
-        return Turn(self._free)
+        return Slot(self._free)
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:
@@ -91,25 +91,25 @@ class Turns:
 
         Outside of syncs it does nothing.
         """
-        turn = _CURRENT.get()
-        if turn is None:
+        slot = _CURRENT.get()
+        if slot is None:
             yield
             return
-        turn.leave()
+        slot.leave()
         try:
             yield
         except Exception:
-            await turn.come_back()
+            await slot.come_back()
             raise
         except BaseException:  # a cancellation
-            turn.stay_away()
+            slot.stay_away()
             raise
-        await turn.come_back()
+        await slot.come_back()
 
 
-def enter(turn: Turn, context: Context) -> Context:
+def enter(slot: Slot, context: Context) -> Context:
     """The context, in which code runs with this slot from now on."""
-    context.run(_CURRENT.set, turn)
+    context.run(_CURRENT.set, slot)
     return context
 
 

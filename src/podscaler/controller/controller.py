@@ -244,7 +244,7 @@ class Controller:
             try:
                 key = await self._queue.get()
             except BaseException as error:
-                turn.give()
+                turn.release()
                 if isinstance(error, ShutDown):
                     return
                 raise
