@@ -100,7 +100,7 @@ class Process:
         if now - self.beat.at >= HEARTBEAT_S * SECOND_NS:
             self.beat = Beat(now)
         self.past = history.begun(self.past, self.replicas, now)
-        self.all_past = lasting_history.together(
+        self.all_past = lasting_history.merged(
             history.begun(self.all_past, self.replicas, now), History((Recommendation(proposal, now),))
         )
         held = self.stabilize(self.past, proposal, now)

@@ -323,13 +323,13 @@ async def test_all_autoscalers_share_one_transport(world: ApiServerWorld, monkey
         hpa = {"metadata": {"name": "web", "namespace": f"n{number}"}, "apiVersion": "autoscaling/v2", "spec": SPEC}
         await world.opened.registry.create(HPAS, hpa)
     wrapped: list[object] = []
-    look_on = Client.look_on
+    wrap_transport = Client.wrap_transport
 
     def noted(client: Client, around: Callable[[transports.Transport], transports.Transport]) -> None:
         wrapped.append(around)
-        look_on(client, around)
+        wrap_transport(client, around)
 
-    monkeypatch.setattr(Client, "look_on", noted)
+    monkeypatch.setattr(Client, "wrap_transport", noted)
     await requests_of_all(world, monkeypatch)
     assert len(wrapped) == 1
 

@@ -1,8 +1,8 @@
-"""Keeps the parts of `up` running: a part that fails is reported and started again, and takes nobody along.
+"""Restarts the background tasks of `up` after failures.
 
-Called by the assembly of the control plane and by the manager of its controllers. A failure that ends a part is a bug
-or a broken disk: it is logged with its traceback, and the part starts again after a delay that doubles up to half a
-minute.
+Called by the control plane and by the manager of its controllers. An exception that ends a task is a bug or a broken
+disk: it is logged with its traceback, and the task starts again after a delay that doubles up to half a minute; other
+tasks go on.
 """
 
 import logging
@@ -22,8 +22,8 @@ async def keep_running(name: str, part: Callable[[], Awaitable[None]], clock: Cl
 
     Args:
         name: for the log.
-        part: starts the part; called once for each attempt.
-        clock: measures the delays.
+        part: the task; called once for each attempt.
+        clock: for the delays.
     """
     delay_s = FIRST_DELAY_S
     while True:

@@ -15,7 +15,7 @@ from typing import Any
 
 from podscaler.base import concurrency
 from podscaler.base.clock import NANOSECONDS
-from podscaler.base.concurrency import Turn
+from podscaler.base.concurrency import Slot
 from podscaler.base.workqueue import WorkQueue
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.shard_ownership import EVERYTHING, Part, Share
@@ -74,7 +74,7 @@ class Parts:
         """By which an autoscaler is looked after here; None where it is not."""
         return self._share.find(key)
 
-    def run(self, key: Key, sync: Coroutine[Any, Any, None], turn: Turn) -> None:
+    def run(self, key: Key, sync: Coroutine[Any, Any, None], turn: Slot) -> None:
         """Let a sync run by a turn, which it gives when it ends; there is no other of the key."""
         task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(turn, copy_context()))
         self._syncs[key] = task
@@ -155,9 +155,9 @@ class Parts:
     def _running(self, part: Part) -> list[asyncio.Task[None]]:
         return [task for key, task in self._syncs.items() if part(key)]
 
-    def _ended(self, key: Key, task: asyncio.Task[None], turn: Turn) -> None:
+    def _ended(self, key: Key, task: asyncio.Task[None], turn: Slot) -> None:
         """Here and not in the sync, which may be cancelled before it has begun."""
         if self._syncs.get(key) is task:
             del self._syncs[key]
         self._queue.done(key)
-        turn.give()
+        turn.release()

@@ -52,7 +52,7 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache, Key
 from podscaler.kube.informers.watch import Reflector
 from podscaler.metrics.listed import KnownPods
-from podscaler.metrics.source import MetricsSource
+from podscaler.metrics.queries import MetricsSource
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ class Controller:
             try:
                 key = await self._queue.get()
             except BaseException as error:
-                turn.give()
+                turn.release()
                 if isinstance(error, ShutDown):
                     return
                 raise

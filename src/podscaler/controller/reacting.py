@@ -25,6 +25,7 @@ from podscaler.controller.reconcile.surroundings import Surroundings
 from podscaler.core.calculation import samples
 from podscaler.core.model.metric_spec import ResourceMetric
 from podscaler.kube.informers.cache import Cache, Key
+from podscaler.metrics.queries import ResourceMetricsQuery
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class Reactor:
 
     async def _look(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
         try:
-            listed = await self._around.metrics.resource_metrics(namespace, selectors.EVERYTHING)
+            listed = await self._around.metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
             log.debug("changes of usage in %s cannot be noticed: %s", namespace, error)
             return

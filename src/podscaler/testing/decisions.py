@@ -11,17 +11,16 @@ import msgspec
 
 from podscaler.api.typed import autoscaling
 from podscaler.core import decide
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Situation
+from podscaler.core.calculation.situation import Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.model import history, metric_spec, spec
 from podscaler.core.model import settings as settings_module
 from podscaler.core.model.emulation import V1_37, Emulation
 from podscaler.core.model.history import History
 from podscaler.core.model.model import (
-    Answer,
     ContainerRequests,
     Failure,
+    Measurement,
     Observation,
     Pod,
     PodSamples,
@@ -188,7 +187,7 @@ def conditions(**by_type: str) -> tuple[autoscaling.Condition, ...]:
 
 
 def observed(
-    *answers: Answer | None,
+    *answers: Measurement | None,
     replicas: int = 3,
     status_replicas: int | None = None,
     listed: Sequence[Pod] | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Answer, Failure, PodSamples, Sample, Values
+from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
 from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]
@@ -22,7 +22,7 @@ class ScenarioMoment(NamedTuple):
     target: ScenarioTarget
 
 
-Meter = Callable[[ScenarioMoment], Answer]
+Meter = Callable[[ScenarioMoment], Measurement]
 
 _T = TypeVar("_T")
 
@@ -44,7 +44,7 @@ def shared(total: Amount, *, window_s: float = 0, lag_s: float = 0) -> Meter:
         lag_s: how late the metrics API learns of a changed load.
     """
 
-    def answer(look: ScenarioMoment) -> Answer:
+    def answer(look: ScenarioMoment) -> Measurement:
         serving = [pod.name for pod in look.target.serving(look.now)]
         share, rest = divmod(amount_at(total, look.at_s - lag_s), max(len(serving), 1))
         usage = {name: share + (index < rest) for index, name in enumerate(serving)}

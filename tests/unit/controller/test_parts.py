@@ -49,7 +49,7 @@ def test_the_first_round() -> None:
 
 async def test_a_round_goes_on_where_the_last_one_stopped() -> None:
     """Who lost the lease in the middle of a round begins the next one with those that had no turn."""
-    turns, syncs = Turns(), turns_of_syncs.Turns(2)
+    turns, syncs = Turns(), turns_of_syncs.Slots(2)
     made = parts(turns)
     for key in KEYS[:2]:
         made.run(key, _nothing(), await syncs.take())

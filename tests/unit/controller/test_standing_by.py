@@ -13,7 +13,7 @@ from podscaler.controller.coexistence import standby
 from podscaler.controller.controller import Controller
 from podscaler.controller.history import history_maps
 from podscaler.kube.client.client import Client
-from podscaler.kube.transport.read_only import ReadOnlyTransport
+from podscaler.kube.client.connect import ReadOnlyTransport
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, FakeCluster, refusal

@@ -83,7 +83,7 @@ CHECKED_CLIENTS = {
     "kube/client/discovery.py:Discovery._mappings_of": "a group that the API server serves, and its versions",
     "kube/client/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",
     "kube/config/exec_command.py:_program": _KUBECONFIG,
-    "kube/transport/http_response.py:_parse_head": "read from an answer, and sent nowhere",
+    "kube/transport/http_response.py:HTTPResponse.on_header": "read from an answer, and sent nowhere",
     "kube/transport/http_transport.py:HttpTransport._encoded": "targets are escaped (urls); Authorization: _header",
     "kube/transport/http_transport.py:_header": "refuses control characters",
     "kube/config/kubeconfig.py:_Part.resolve": _KUBECONFIG,
@@ -92,11 +92,11 @@ CHECKED_CLIENTS = {
     "kube/config/locate.py:in_cluster": "address_fault; names of files are constants",
     "kube/transport/proxies.py:parse": "read back by urlsplit",
     "kube/transport/rate_limit.py:TokenBucket.take": _NUMBERS,
-    "metrics/custom.py:CustomMetrics._list": "versions are of discovery",
-    "metrics/custom.py:CustomMetrics.object_metric": "object_name and subresource; the resource is of discovery",
-    "metrics/custom.py:CustomMetrics.pods_metric": "subresource; the namespace is an object's",
-    "metrics/external.py:external_metric": "resource; the namespace is an object's",
-    "metrics/resource.py:resource_metrics": "the namespace of an object",
+    "metrics/api.py:APIMetricsSource._custom_values": "versions are of discovery",
+    "metrics/api.py:APIMetricsSource._external_metric": "resource; the namespace is an object's",
+    "metrics/api.py:APIMetricsSource._object_metric": "object_name and subresource; the resource is of discovery",
+    "metrics/api.py:APIMetricsSource._pods_metric": "subresource; the namespace is an object's",
+    "metrics/api.py:APIMetricsSource._resource_metrics": "the namespace of an object",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 

@@ -1,7 +1,7 @@
 """The recording format, version 1: what each sync of each autoscaler saw, one JSON object a line.
 
 Read by the replay, written by the recorder of the controller. This module is the codec of single lines; what a
-recording means is `podscaler.core.replay.replay`'s.
+recording means is `podscaler.core.replay`'s.
 
 A line is typed on the outside only: pods and the autoscaler's spec stay raw JSON, because they repeat from line to line
 and the reader decodes each distinct text once.

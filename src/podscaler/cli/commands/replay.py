@@ -1,6 +1,6 @@
 """`podscaler replay`: the decisions for recorded syncs, as files or on standard output.
 
-The decisions are `podscaler.core.replay.replay`'s; this command opens, unpacks, names and writes files.
+The decisions are `podscaler.core.replay`'s; this command opens, unpacks, names and writes files.
 """
 
 import sys
@@ -18,7 +18,7 @@ import msgspec
 
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import settings
-from podscaler.core.replay import replay
+from podscaler.core import replay
 
 STANDARD = "-"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -34,7 +34,7 @@ Examples:
 
 
 class How(NamedTuple):
-    """How recordings are decided again: see `podscaler.core.replay.replay.decisions`."""
+    """How recordings are decided again: see `podscaler.core.replay.decisions`."""
 
     with_trace: bool
     version: str

@@ -12,7 +12,7 @@ from typing import Any
 from podscaler.controller.informers.other_controllers import StatusWrite
 from podscaler.controller.sharding.holder import Holding
 from podscaler.explain import wording
-from podscaler.explain.line import Line, Section
+from podscaler.explain.data import Line, Section
 
 TITLE = "Looked after"
 

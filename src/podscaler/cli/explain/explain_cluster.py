@@ -43,9 +43,9 @@ from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
 from podscaler.core.model.model import Observation
-from podscaler.explain import comparison, contradictions, explained, what_if
+from podscaler.explain import comparison, explained, what_if
+from podscaler.explain.data import TraceSource
 from podscaler.explain.explained import Explanation
-from podscaler.explain.source import TraceSource
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache, Key
@@ -344,7 +344,7 @@ class Looker:
         care = await self._care(autoscaler, now)
         decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
         explanation = _left_alone(explained.of_decision(decision, source), care.waits)
-        care = replace(care, differs=contradictions.of(decision, autoscaler.wire.status, explanation.verdict))
+        care = replace(care, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict))
         if not request.question:
             return ExplainResult(explanation, care=care, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)

@@ -16,10 +16,10 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_request
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult
 from podscaler.core.decision import Decision
-from podscaler.core.replay.replay import RecordedSync, Replay
-from podscaler.explain import comparison, explained, trace_reading, wording
-from podscaler.explain.source import TraceSource
-from podscaler.explain.told import ReportedEvent
+from podscaler.core.model import trace
+from podscaler.core.replay import RecordedSync, Replay
+from podscaler.explain import comparison, explained, wording
+from podscaler.explain.data import ReportedEvent, TraceSource
 
 _SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus
@@ -144,7 +144,7 @@ class _Syncs:
 
     def read(self, line: bytes) -> None:
         """Decide one line. Raises RecordingError."""
-        sync = self._replay.look(line)
+        sync = self._replay.parse(line)
         if sync is None:
             return
         is_wanted = self._search.wants(sync.spec.key, sync.now)
@@ -205,10 +205,10 @@ class _Decisions:
         try:
             value = msgspec.json.decode(line)
             decided = msgspec.convert(value if "trace" in value else {"trace": value}, _Decided)
-            trace = trace_reading.read(decided.trace)
+            found = trace.read(decided.trace)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None
         conditions = decided.conditions or decided.status.conditions or ()
-        if self._search.wants(trace.autoscaler, trace.now):
-            explanation = explained.explain(trace, conditions=conditions, events=decided.events)
-            self._search.keep(trace.autoscaler, lambda: ExplainResult(explanation))
+        if self._search.wants(found.autoscaler, found.now):
+            explanation = explained.explain(found, conditions=conditions, events=decided.events)
+            self._search.keep(found.autoscaler, lambda: ExplainResult(explanation))

@@ -212,7 +212,7 @@ class Elected:
         else:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
         controller.health.observe(leases)
-        client.look_on(lambda transport: FencedTransport(transport, self._share.weakest))
+        client.wrap_transport(lambda transport: FencedTransport(transport, self._share.weakest))
         controller.parts.share_by(self._share)
 
     def stop(self) -> None:

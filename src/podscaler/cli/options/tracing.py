@@ -57,7 +57,7 @@ class Traces:
         from podscaler.controller.telemetry.traced_syncs import TracedSyncs
         from podscaler.kube.transport.traced_transport import TracedTransport
 
-        client.look_on(lambda transport: TracedTransport(transport, self.tracer))
+        client.wrap_transport(lambda transport: TracedTransport(transport, self.tracer))
         controller.look_on(lambda reconciler: TracedSyncs(reconciler, self.tracer))
 
 

@@ -7,7 +7,7 @@ look at different moments, so that a difference is one only where that explains 
    cannot be compared (`unsettled`).
 2. The same replicas, conditions aside: `same`, if the conditions of one of our last looks are the same too.
 3. Replicas between those of our last looks, or what our rules make of the metrics that the other reported
-   (`podscaler.core.replay.resampled`): `sampling`, the other saw another moment.
+   (`podscaler.core.resampled`): `sampling`, the other saw another moment.
 4. Until we have watched for as long as the windows that can explain the difference: `history`, the other remembers
    what we cannot. A count that it holds above ours is explained by its windows for scaling down; a count below ours, or
    a scale-up beyond ours, by those for scaling up, which are 15 s unless a behavior says otherwise.
@@ -27,13 +27,12 @@ from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.telemetry.telemetry import Telemetry
-from podscaler.core import decide
+from podscaler.core import decide, resampled
 from podscaler.core.decision import Decision
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Observation, Scale
 from podscaler.core.model.spec import Spec
-from podscaler.core.replay import resampled
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ The reconciler and the comparison ask `of`.
 
 from podscaler.core.decision import Decision
 from podscaler.explain import explained
-from podscaler.explain.source import TraceSource
+from podscaler.explain.data import TraceSource
 
 
 def of(decision: Decision) -> str:

@@ -17,9 +17,9 @@ from podscaler.api.machinery import instants
 from podscaler.api.machinery.meta import Wire
 from podscaler.api.typed import recording
 from podscaler.base.clock import NANOSECONDS
+from podscaler.core import replay
 from podscaler.core.model import lasting_history
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.replay import recorded_history
 from podscaler.kube.informers.cache import Key
 
 HEARTBEAT_S = 60
@@ -106,7 +106,7 @@ _ENCODER = msgspec.json.Encoder()
 
 def encode(record: HistoryRecord) -> str:
     """The text of a record."""
-    history = recorded_history.written(record.history)
+    history = replay.write_history(record.history)
     saved_at = instants.exact(record.saved_at)
     wire = _WireRecord(
         record.uid, record.writer, saved_at, history, record.replicas, record.goes_on, record.rescaled_from
@@ -117,7 +117,7 @@ def encode(record: HistoryRecord) -> str:
 def decode(text: str) -> HistoryRecord:
     """The record in a text. Raises ValueError where that is none."""
     wire = _RECORD.decode(text)
-    history, saved_at = recorded_history.read(wire.history), instants.parse(wire.saved_at)
+    history, saved_at = replay.read_history(wire.history), instants.parse(wire.saved_at)
     return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
 
 
@@ -142,7 +142,7 @@ def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
         latest.writer,
         latest.replicas,
         latest.goes_on,
-    ) and lasting_history.is_as_good(kept.history, latest.history, goes_on=latest.goes_on)
+    ) and lasting_history.is_equivalent(kept.history, latest.history, goes_on=latest.goes_on)
 
 
 def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
@@ -208,7 +208,7 @@ def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: boo
         history = lasting_history.at_most(history, present)
     if left_with in (None, present):
         return history
-    return lasting_history.together(history, History(recommendations=(Recommendation(present, now),)))
+    return lasting_history.merged(history, History(recommendations=(Recommendation(present, now),)))
 
 
 def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
@@ -224,13 +224,13 @@ def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
         return history
     until = alive_until(record, beat, now)
     history = lasting_history.younger(history, UNSAVED_NS, until)
-    return lasting_history.going_on(history, until) if record.goes_on else history
+    return lasting_history.renewed(history, until) if record.goes_on else history
 
 
 def seen(record: HistoryRecord, beat: Beat | None, now: int) -> History:
     """The history for a look at a writer that is at work: as saved, and what goes on goes on."""
     history = lasting_history.not_after(record.history, now)
-    return lasting_history.going_on(history, alive_until(record, beat, now)) if record.goes_on else history
+    return lasting_history.renewed(history, alive_until(record, beat, now)) if record.goes_on else history
 
 
 def data_key(key: Key) -> str:

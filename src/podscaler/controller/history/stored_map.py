@@ -202,6 +202,6 @@ class StoredMap:
 
 def record_of(latest: Latest, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
     """What is kept of what a sync left."""
-    kept = lasting_history.essence(latest.history, now_ns - reach_ns)
+    kept = lasting_history.compacted(latest.history, now_ns - reach_ns)
     goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
     return HistoryRecord(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)

@@ -24,7 +24,7 @@ from podscaler.controller.leaderelection.fence import Deposed
 from podscaler.controller.leaderelection.shard_ownership import Part, all_of_it
 from podscaler.controller.leaderelection.write_lease import Tenure
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
-from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.event_correlation import Correlator, EventDraft
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
 

@@ -17,15 +17,15 @@ from podscaler.controller.reconcile.state import Memory
 from podscaler.controller.reconcile.surroundings import Surroundings
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.scales.target import ScaleTarget
-from podscaler.core import demand
-from podscaler.core.demand import Demand
+from podscaler.core import decide
+from podscaler.core.decide import Demand
 from podscaler.core.model import model
 from podscaler.core.model.metric_spec import Metric
 from podscaler.core.model.model import Failure, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.cache import Cache
-from podscaler.metrics import queries
-from podscaler.metrics.queries import Answered
+from podscaler.metrics import fetched
+from podscaler.metrics.fetched import FetchedMetric
 
 
 class Observer:
@@ -51,7 +51,7 @@ class Observer:
         self._memory.drop_rivals(autoscaler.key, besides=rivals)
         pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
         observation = self._observation(autoscaler, scale, pods)
-        needed = demand.of_sync(autoscaler.spec, observation, self._flags)
+        needed = decide.needed_metrics(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
             return ObservedSync(observation, target, pods)
         self._memory.keep_selector(autoscaler.key, needed.selector)
@@ -59,7 +59,7 @@ class Observer:
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
             pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
-        facts = tuple([answer.facts if answer else None for answer in answers])
+        facts = tuple([answer.measurement if answer else None for answer in answers])
         observation = self._observation(autoscaler, scale, pods, facts)
         return ObservedSync(observation, target, pods, answers, durations_s)
 
@@ -79,7 +79,7 @@ class Observer:
         autoscaler: Autoscaler,
         scale: Scale | Failure,
         pods: Sequence[CachedPod],
-        metrics: Sequence[model.Answer | None] = (),
+        metrics: Sequence[model.Measurement | None] = (),
     ) -> Observation:
         key = autoscaler.key
         return Observation(
@@ -101,17 +101,21 @@ class Observer:
             return ()  # the decision reports it
         return self._pods.select(autoscaler.metadata.namespace, selector)
 
-    async def _answers(self, namespace: str, needed: Demand) -> tuple[tuple[Answered | None, ...], tuple[float, ...]]:
+    async def _answers(
+        self, namespace: str, needed: Demand
+    ) -> tuple[tuple[FetchedMetric | None, ...], tuple[float, ...]]:
         selector = needed.selector or selectors.NOTHING
         timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
         results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)
         return tuple([answer for answer, _ in results]), tuple([duration_s for _, duration_s in results])
 
-    async def _timed(self, namespace: str, metric: Metric | None, selector: Selector) -> tuple[Answered | None, float]:
+    async def _timed(
+        self, namespace: str, metric: Metric | None, selector: Selector
+    ) -> tuple[FetchedMetric | None, float]:
         if metric is None:
             return None, 0.0
         started_s = self._around.clock.monotonic_s()
-        answer = await queries.answer(
+        answer = await fetched.fetch(
             self._around.metrics, metric, namespace=namespace, selector=selector, rules=self._flags.emulation
         )
         return answer, self._around.clock.monotonic_s() - started_s

@@ -100,7 +100,7 @@ class Memory:
         found = self._found.pop(key, None)
         if found is not None:
             earlier = history_record.resumed(found, replicas, now, has_behavior=has_behavior)
-            self._histories[key] = lasting_history.together(earlier, self.history(key))
+            self._histories[key] = lasting_history.merged(earlier, self.history(key))
 
     def follow_clock(self, now_ns: int, monotonic_s: float) -> None:
         """Keep what was long ago as long ago where the wall clock was set by more than STEP_MAX_NS.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from podscaler.base.clock import Clock
-from podscaler.base.concurrency import Away, Turns
+from podscaler.base.concurrency import Away, Slots
 from podscaler.controller.coexistence.comparison import DecisionComparison
 from podscaler.controller.coexistence.standby import ALWAYS_WRITES, Standing
 from podscaler.controller.history.config_map_store import ConfigMapArchive
@@ -28,10 +28,10 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Key
 from podscaler.metrics.api import APIMetricsSource
-from podscaler.metrics.limited import LimitedMetricsSource
+from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
+from podscaler.metrics.queries import MetricsSource
 from podscaler.metrics.shared import SharedMetricsSource
-from podscaler.metrics.source import MetricsSource
 
 
 def _nobody(autoscaler: Autoscaler) -> Iterable[Key]:
@@ -57,7 +57,7 @@ class Surroundings:
     targets: Targets
     followed: FollowedTargets
     writer: Writer
-    turns: Turns
+    turns: Slots
     metrics: MetricsSource
     recorder: Recorder
     telemetry: Telemetry
@@ -86,7 +86,7 @@ class Surroundings:
         health = ServerHealth(client, clock, telemetry.registry)
         discovery = Discovery(client, clock)
         source = metrics or APIMetricsSource(client, discovery, version_period_s=settings.sync_period_s)
-        turns = Turns(settings.turns)
+        turns = Slots(settings.turns)
         followed = FollowedTargets(client, clock=clock, rng=rng)
         targets = Targets(client, discovery, clock=clock, rng=rng, known=followed, away=turns.away)
         limited = LimitedMetricsSource(source, clock)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from podscaler.controller.informers.observed_objects import CachedPod
 from podscaler.controller.scales.target import ScaleTarget
 from podscaler.core.model.model import Observation
-from podscaler.metrics.queries import Answered
+from podscaler.metrics.fetched import FetchedMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,5 @@ class ObservedSync:
     observation: Observation
     target: ScaleTarget | None
     pods: Sequence[CachedPod] = ()
-    answers: tuple[Answered | None, ...] = ()
+    answers: tuple[FetchedMetric | None, ...] = ()
     durations_s: tuple[float, ...] = ()

@@ -16,12 +16,12 @@ from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.core import replay
 from podscaler.core.model import history
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Failure
-from podscaler.core.replay import recorded_history
 from podscaler.kube.informers.cache import Key
-from podscaler.metrics.queries import Answered
+from podscaler.metrics.fetched import FetchedMetric
 
 
 class RecordLines:
@@ -65,7 +65,7 @@ def _sync_line(sync: SyncRecord, past: History | None) -> recording.SyncLine:
         pods=tuple([msgspec.Raw(pod.text) for pod in sync.seen.pods]),
         metrics=tuple([_answer(answer) for answer in sync.seen.answers]),
         neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
-        history=None if past is None else recorded_history.written(past),
+        history=None if past is None else replay.write_history(past),
         gone=not observation.is_registered,
     )
 
@@ -95,10 +95,10 @@ def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
     return refusals if sync.decision.replicas is None else (*refusals, _scale(sync.seen))
 
 
-def _answer(answer: Answered | None) -> recording.Answer | None:
-    if answer is not None and isinstance(answer.facts, Failure):
-        return _failed(answer.facts)
-    return None if answer is None else answer.wire
+def _answer(answer: FetchedMetric | None) -> recording.Answer | None:
+    if answer is not None and isinstance(answer.measurement, Failure):
+        return _failed(answer.measurement)
+    return None if answer is None else answer.response
 
 
 def _refused(error: StatusError) -> meta.Status:

@@ -112,4 +112,4 @@ def count(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
         clock: for durations.
     """
     metrics = ClientRequestMetrics(registry)
-    client.look_on(lambda transport: CountedTransport(transport, metrics, clock))
+    client.wrap_transport(lambda transport: CountedTransport(transport, metrics, clock))

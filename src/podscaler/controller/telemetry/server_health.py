@@ -104,7 +104,7 @@ class ServerHealth:
 
     def observe(self, client: Client) -> None:
         """Have the requests of one more client observed; call it before the first."""
-        client.look_on(lambda transport: _ObservedTransport(transport, self, self._clock))
+        client.wrap_transport(lambda transport: _ObservedTransport(transport, self, self._clock))
 
     @property
     def explains_failures(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry.registry import Object, Registry
-from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.event_correlation import Correlator, EventDraft
 
 BUFFERED_EVENTS: Final = 5000
 WRITTEN_AT_ONCE: Final = 64

@@ -1,4 +1,4 @@
-"""What a decision may depend on besides the autoscaler and the world: flags, feature gates, the emulated version.
+"""The settings of decisions: flags, feature gates, the emulated version of Kubernetes.
 
 The controller's flags and the header of a recording both become a `Settings`.
 
@@ -18,7 +18,7 @@ SECOND_NS = 1_000_000_000
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """The feature gates that a decision looks at.
+    """The feature gates that decisions depend on.
 
     Attributes:
         scale_to_zero: HPAScaleToZero.
@@ -47,15 +47,15 @@ ALGORITHMS = (CURRENT, "v1.1")
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """One value for each flag that a decision looks at, with kube-controller-manager's defaults.
+    """The flags that decisions depend on, with kube-controller-manager's defaults.
 
     Attributes:
-        tolerance: how far a ratio may be from 1.0 without a change.
-        downscale_stabilization_ns: how far back recommendations hold a scale-down.
+        tolerance: the deviation of a ratio from 1.0 that calls for no change.
+        downscale_stabilization_ns: the window of recommendations for scaling down.
         cpu_initialization_period_ns: see docs/spec/decision.md 6.1 (Grouping pods).
         initial_readiness_delay_ns: see docs/spec/decision.md 6.1.
         algorithm: one of ALGORITHMS.
-        upscale_delay_ns, downscale_delay_ns: how long that direction waits after a rescale; None: the algorithm's.
+        upscale_delay_ns, downscale_delay_ns: of that direction after a rescale; None: the algorithm's.
     """
 
     tolerance: float = 0.1
@@ -87,11 +87,11 @@ _SPANS = {
 
 
 def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
-    """The settings that recorded flags mean (kube-controller-manager's names; those of no decision are not looked at).
+    """The settings of flags by kube-controller-manager's names; flags that decisions do not depend on are ignored.
 
     Args:
         flags: values as numbers or as texts, spans as Go durations.
-        version: the Kubernetes version whose behaviour is meant, `1.37` or `1.37.0`.
+        version: the emulated Kubernetes version, `1.37` or `1.37.0`.
 
     Raises ValueError naming the flag.
     """
@@ -119,7 +119,7 @@ def parse_algorithm(text: str) -> str:
 
 
 def parse_version(text: str) -> Emulation:
-    """What that version of Kubernetes does, `1.37` or `1.37.0`. Raises ValueError."""
+    """The emulation of a version of Kubernetes, `1.37` or `1.37.0`. Raises ValueError."""
     known = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
     if known is None:
         raise ValueError(f"Kubernetes {text} is not one of {', '.join(emulation.VERSIONS)}")

@@ -1,11 +1,11 @@
-"""A client certificate in files that somebody else renews.
+"""A client certificate in files that another process renews.
 
-`config.kubeconfig` makes one where a user names files; the transport asks it before each request, and shows a renewed
-certificate on new connections. Invariant: what was read last stays in use while the files cannot be read, or do not fit
-each other because they are being replaced.
+`config.kubeconfig` makes one where a user entry names files; the transport calls it before each request, and uses a
+renewed certificate for new connections. Invariant: the last usable certificate stays in use while the files cannot be
+read, or do not match each other because they are being replaced.
 
-Source: client-go's transport (it looks at such files again every five minutes).
-Differs: they are looked at every minute.
+Source: client-go's transport (which reads such files again every five minutes).
+Differs: they are read every minute.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class CertificateFiles:
     Args:
         certificate, key: the files, in PEM.
         clock: for the minute after which they are read again.
-        pem: what they held when the kubeconfig was read.
+        pem: their content when the kubeconfig was read.
     """
 
     def __init__(self, certificate: Path, key: Path, clock: Clock, pem: bytes) -> None:

@@ -67,7 +67,7 @@ def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     if spec.behavior is None:
         return bounds.without_behavior(spec, autoscaler.most, start).result
     rates = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
-    return policies.scale_up_allowance(rates, start).limit
+    return policies.scale_up_limit(rates, start).limit
 
 
 EQUAL = Rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.", _equal)

@@ -1,10 +1,10 @@
-"""An observation as it would be, had the metrics been what somebody else reported: samples scaled to other averages.
+"""Scales the samples of an observation to the averages that another controller reported.
 
-The comparison of two controllers asks whether a decision differs because the other sampled at another moment. What the
-other saw is in its status, as averages; which pods were ready and what they request is in our own observation. So our
-samples are scaled until the status that they give shows what the other's shows.
+The comparison of two controllers tests whether decisions differ because the other one sampled at another moment. Its
+status has the averages; pods, readiness and requests are those of our own observation. Our samples are scaled so that
+our status would show the same averages.
 
-Invariant: pure; what cannot be scaled (other metrics, nothing to scale from, failures) gives None.
+Invariant: pure; other metrics, zero averages and failures cannot be scaled and give None.
 """
 
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ import msgspec
 
 from podscaler.api.machinery import quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus, MetricStatus, MetricValueStatus
-from podscaler.core.model.model import Answer, Failure, Observation, PodSamples, Values
+from podscaler.core.model.model import Failure, Measurement, Observation, PodSamples, Values
 
 Span = tuple[Fraction, Fraction]
-"""Between which values a reported one was before it was cut off to a whole number."""
+"""The bounds of a value that is reported rounded down to a whole number."""
 
 
 def between(
     observation: Observation, ours: HorizontalPodAutoscalerStatus, theirs: HorizontalPodAutoscalerStatus
 ) -> tuple[Observation, Observation] | None:
-    """The observation with the least and with the most that the other's status may stand for.
+    """The observations with the lowest and with the highest samples that fit the other's status.
 
     Args:
-        observation: with answers for all metrics.
-        ours: the status that it gave.
+        observation: with measurements of all metrics.
+        ours: the status of our decision about it.
         theirs: the status that another controller wrote.
 
-    Returns None where the two do not show the same metrics, or one of them shows none.
+    Returns None where the two statuses have different metrics or none, or a metric cannot be scaled.
     """
     mine, other = ours.current_metrics or (), theirs.current_metrics or ()
     answers = observation.metrics
@@ -44,12 +44,12 @@ def between(
     return _with(observation, low), _with(observation, high)
 
 
-def _with(observation: Observation, answers: Sequence[Answer | None]) -> Observation:
+def _with(observation: Observation, answers: Sequence[Measurement | None]) -> Observation:
     return msgspec.structs.replace(observation, metrics=tuple(answers))
 
 
 def _factors(ours: MetricStatus, theirs: MetricStatus) -> Span | None:
-    """By what to multiply, at least and at most."""
+    """The lowest and the highest factor; None where there is none."""
     before, after = _current(ours), _current(theirs)
     if ours.type != theirs.type or before is None or after is None:
         return None
@@ -76,7 +76,7 @@ def _span(value: MetricValueStatus) -> Span | None:
     return Fraction(milli), Fraction(milli + 1)
 
 
-def _scaled(answer: Answer | None, factor: Fraction) -> Answer | None:
+def _scaled(answer: Measurement | None, factor: Fraction) -> Measurement | None:
     match answer:
         case PodSamples():
             samples = {

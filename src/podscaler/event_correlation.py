@@ -1,15 +1,15 @@
-"""Which Events reach the API server: repeats are counted, floods of variants combined, and floods of anything dropped.
+"""Correlates Events before they are written: repeats are counted, similar ones combined, floods dropped.
 
-Recorders of events (`reconcile.events`, `registry.events`) give each one through `Correlator.correlate` before it
-is written. Steps, in order:
+Event recorders (`reconcile.events` of the controller, `registry.events` of the control plane) pass each event to
+`Correlator.correlate`. Steps, in order:
 
 1. Aggregation: a group (one object, type and reason) with 10 or more distinct messages within 10 minutes of one another
    sends one combined event in place of the single ones.
 2. Counting: an event that was sent before is not created again; its `count` rises.
-3. Spam filter: a bucket of 25 tokens for each object and type, refilled by one in 5 minutes. What finds no token is
-   dropped, after it was counted, so that the next one that gets through shows the larger count.
+3. Spam filter: a bucket of 25 tokens for each object and type, refilled by one in 5 minutes. An event without a
+   token is dropped after it was counted, so that the next one that is sent has the larger count.
 
-Nothing here waits or sends; time comes with the events. Memory is bounded by 4096 entries for each step.
+It neither waits nor sends; the time is that of the events. Memory is bounded by 4096 entries for each step.
 
 Source: docs/spec/controller.md 6 (Events); client-go/tools/record (documentation).
 """
@@ -31,18 +31,18 @@ REFILL_NS = 300 * NANOSECONDS
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """One event to be.
+    """One event before it is written.
 
     Attributes:
-        subject: what identifies the object that it is about (and the part of it, where that is known).
+        subject: identifies the object of the event (and its part, where that is known).
         object_name: the object's name, from which the Event's is made.
         type: `Normal` or `Warning`.
-        reason, message: what happened.
-        at_ns: when, nanoseconds since the epoch.
+        reason, message: those of the Event.
+        at_ns: its instant, nanoseconds since the epoch.
         name: the Event object's.
-        first_at_ns: when it happened first.
-        count: how often it happened.
-        combined: whether it stands for many different ones.
+        first_at_ns: the instant of the first of its repeats.
+        count: the number of repeats.
+        combined: whether it stands for similar events.
     """
 
     subject: Hashable
@@ -77,10 +77,10 @@ class _Bucket:
 
 
 class Correlator:
-    """The three steps with their memories.
+    """The three steps with their state.
 
     Args:
-        rng: for the message that leaves a full group, and for names where the object's cannot be used.
+        rng: for the message that is dropped from a full group, and for names where the object's is invalid.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -90,7 +90,7 @@ class Correlator:
         self._buckets: LRU[tuple[Hashable, str], _Bucket] = LRU(CACHE_ENTRIES)
 
     def correlate(self, event: EventDraft) -> EventDraft | None:
-        """The event to send, named and counted: to create if its count is 1, else to patch. None: send nothing."""
+        """The event to send, with name and count: created if its count is 1, else patched. None: send nothing."""
         event = self._aggregated(replace(event, name=self._name(event), first_at_ns=event.at_ns))
         event = self._counted(event)
         return event if self._has_token(event) else None

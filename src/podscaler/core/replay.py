@@ -1,10 +1,10 @@
-"""A recording decided again: from its lines to what was done about each sync.
+"""Decides about the syncs of a recording again, and converts histories from and to their recorded form.
 
-Called by `podscaler replay` and by tests. History and selectors are carried from line to line for each autoscaler, as a
-controller would, unless a line says what it was.
+Called by `podscaler replay`, `podscaler explain` and tests; the controller's recorder calls `write_history`. Histories
+and selectors are kept from line to line for each autoscaler, as in a controller, unless a line has them.
 
 Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
-decoded once; what is kept for that is bounded.
+decoded once, in bounded caches.
 
 Source: the format of the decision vectors (docs/recordings.md).
 """
@@ -23,14 +23,13 @@ from podscaler.core.calculation import samples
 from podscaler.core.decision import Decision, Draft
 from podscaler.core.model import history, intake, model, settings
 from podscaler.core.model import spec as specs
-from podscaler.core.model.history import History
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
 from podscaler.core.model.metric_spec import Metric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Answer, Neighbours, Observation, Pod
+from podscaler.core.model.model import Measurement, Neighbours, Observation, Pod
 from podscaler.core.model.neighbours import RecordedNeighbours, SelectorStore
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Trace
-from podscaler.core.replay import recorded_history
 
 CACHED_PODS = 20_000
 CACHED_SPECS = 5_000
@@ -49,7 +48,7 @@ class EventLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a sync did, in the decisions format, version 1; `trace` is our own addition."""
+    """One decision in the decisions format, version 1; `trace` is an extension."""
 
     time: str
     hpa: str
@@ -61,7 +60,7 @@ class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedSync(NamedTuple):
-    """What a sync line saw, and what was remembered then: all that a decision is made from."""
+    """The inputs of the decision about one sync line."""
 
     line: RecordingLine
     spec: Spec
@@ -77,11 +76,11 @@ def decisions(
 
     Args:
         lines: the recording.
-        with_trace: whether each decision says how it came about.
-        version, flags: what is meant instead of what the header says; empty for what it says.
+        with_trace: whether each decision has its trace.
+        version, flags: override the header's; empty: the header's.
 
-    Blank lines are skipped. Raises RecordingError naming the first line (from 1) that cannot be used; what came before
-    it has been yielded.
+    Blank lines are skipped. Raises RecordingError naming the first line (from 1) that cannot be used, after yielding
+    the decisions of the lines before it.
     """
     replay: Replay | None = None
     number = 0
@@ -108,7 +107,7 @@ def _with(header: recording.RecordingHeader, version: str, flags: Mapping[str, A
 
 
 class Replay:
-    """One recording on its way through the decisions.
+    """The state of the replay of one recording.
 
     Args:
         header: its first line.
@@ -126,12 +125,12 @@ class Replay:
         self._specs: dict[tuple[str, str, bytes], Spec] = {}
 
     def read(self, text: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
-        """What is decided about a sync line; None for the end of an autoscaler. Raises RecordingError."""
-        sync = self.look(text)
+        """A sync line with its spec and decision; None for a line that ends an autoscaler. Raises RecordingError."""
+        sync = self.parse(text)
         return None if sync is None else (sync.line, sync.spec, self.decide(sync))
 
-    def look(self, text: bytes) -> RecordedSync | None:
-        """What a sync line saw, for `decide`; None for the end of an autoscaler. Raises RecordingError."""
+    def parse(self, text: bytes) -> RecordedSync | None:
+        """The inputs of a sync line, for `decide`; None for a line that ends an autoscaler. Raises RecordingError."""
         line = recording.read_line(text)
         try:
             now = instants.parse(line.time)
@@ -145,7 +144,7 @@ class Replay:
             raise RecordingError(str(error)) from None
 
     def decide(self, sync: RecordedSync) -> Decision:
-        """What is decided about the sync that was looked at last. Raises RecordingError."""
+        """The decision about the sync that `parse` returned last. Raises RecordingError."""
         try:
             decision = decide.decide(sync.spec, sync.observation, sync.past, sync.now, self.settings)
             decision = _settled(decision, sync)
@@ -168,7 +167,7 @@ class Replay:
 
     def _past(self, line: RecordingLine, spec: Spec) -> History:
         if line.history is not None:
-            return recorded_history.read(line.history)
+            return read_history(line.history)
         return self._histories.get(spec.key, history.EMPTY)
 
     def _observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
@@ -177,7 +176,7 @@ class Replay:
             status=hpa.status,
             generation=hpa.metadata.generation,
             pods=[self._pod(bytes(raw)) for raw in line.pods or ()],
-            metrics=self._answers(line, spec),
+            metrics=self._measurements(line, spec),
             neighbours=self._neighbours(line, spec),
             is_registered=not line.gone,
         )
@@ -213,12 +212,12 @@ class Replay:
             self._pods[text] = pod
         return pod
 
-    def _answers(self, line: RecordingLine, spec: Spec) -> list[Answer | None]:
-        """The recorded answers as facts; those beyond the metrics of the spec are left out."""
+    def _measurements(self, line: RecordingLine, spec: Spec) -> list[Measurement | None]:
+        """The measurements of the recorded responses; those beyond the metrics of the spec are ignored."""
         answers = zip(spec.metrics, line.metrics or (), strict=False)
-        return [None if answer is None else self._answer(metric, answer) for metric, answer in answers]
+        return [None if answer is None else self._measurement(metric, answer) for metric, answer in answers]
 
-    def _answer(self, metric: Metric, answer: recording.Answer) -> Answer:
+    def _measurement(self, metric: Metric, answer: recording.Answer) -> Measurement:
         rules = self.settings.emulation
         if isinstance(answer, meta.Status):
             return intake.failure(answer)
@@ -232,7 +231,7 @@ class Replay:
 
 
 def _settled(decision: Decision, sync: RecordedSync) -> Decision:
-    """The decision as it turned out. Raises ValueError for a time that cannot be read."""
+    """The decision after the recorded writes. Raises ValueError for a time that cannot be read."""
     line = sync.line
     if decision.draft is not None and (line.scale_update or line.scaled_at):
         scaled_at = instants.parse(line.scaled_at) if line.scaled_at else None
@@ -243,7 +242,7 @@ def _settled(decision: Decision, sync: RecordedSync) -> Decision:
 
 
 def _scaled(draft: Draft, answers: Sequence[object], now: int, scaled_at: int | None) -> Decision:
-    """The decision, given the answers to its attempts to update the scale; those beyond the list succeed."""
+    """The decision after the responses to its attempts to update the scale; further attempts succeed."""
     at = now
     for attempt in range(settle.MAX_WRITE_ATTEMPTS):
         answer = answers[attempt] if attempt < len(answers) else None
@@ -265,3 +264,34 @@ def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_
         error=decision.error,
         trace=decision.trace if with_trace else msgspec.UNSET,
     )
+
+
+def write_history(history: History) -> recording.RecordedHistory:
+    """The history, for a line of a recording."""
+    return recording.RecordedHistory(
+        tuple(
+            [
+                recording.RecordedRecommendation(each.replicas, instants.exact(each.at))
+                for each in history.recommendations
+            ]
+        ),
+        tuple([_written_event(each) for each in history.scale_ups]),
+        tuple([_written_event(each) for each in history.scale_downs]),
+    )
+
+
+def read_history(wire: recording.RecordedHistory) -> History:
+    """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
+    return History(
+        tuple([Recommendation(each.replicas, instants.parse(each.time)) for each in wire.recommendations]),
+        tuple([_read_event(each) for each in wire.scale_ups]),
+        tuple([_read_event(each) for each in wire.scale_downs]),
+    )
+
+
+def _written_event(event: ScaleEvent) -> recording.RecordedScaleEvent:
+    return recording.RecordedScaleEvent(event.change, instants.exact(event.at), event.is_outdated)
+
+
+def _read_event(wire: recording.RecordedScaleEvent) -> ScaleEvent:
+    return ScaleEvent(wire.change, instants.parse(wire.time), wire.outdated)

@@ -11,7 +11,14 @@ from podscaler.api.typed import autoscaling, metrics
 from podscaler.base.errors import StatusError
 from podscaler.core.model import emulation, metric_spec
 from podscaler.core.model.model import Failure, PodSamples, Sample, Values
-from podscaler.metrics import queries
+from podscaler.metrics import fetched
+from podscaler.metrics.queries import (
+    ExternalMetricQuery,
+    MetricQuery,
+    ObjectMetricQuery,
+    PodsMetricQuery,
+    ResourceMetricsQuery,
+)
 from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock
 
@@ -33,26 +40,29 @@ class Source:
         if self.failure is not None:
             raise self.failure
 
-    async def resource_metrics(self, namespace: str, selector: selectors.Selector) -> metrics.PodMetricsList:
-        self._note("resource", namespace, str(selector))
-        containers = (metrics.ContainerMetrics("a", {"cpu": "100m"}), metrics.ContainerMetrics("b", {"cpu": "7m"}))
-        item = metrics.PodMetrics(metrics.NamedMeta("p"), "2026-01-01T00:00:00Z", "30s", containers)
-        return metrics.PodMetricsList(items=(item,))
-
-    async def pods_metric(self, namespace: str, metric: str, **more: Any) -> metrics.MetricValueList:
-        self._note("pods", namespace, metric, str(more["selector"]), str(more["metric_selector"]))
-        described = metrics.DescribedObject(name="p")
-        return metrics.MetricValueList(items=(metrics.MetricValue(described, value="3"),))
-
-    async def object_metric(self, namespace: str, metric: str, **more: Any) -> metrics.MetricValueList:
-        self._note("object", namespace, metric, more["described"].name, str(more["metric_selector"]))
-        return metrics.MetricValueList(items=(metrics.MetricValue(value="9"),))
-
-    async def external_metric(self, namespace: str, metric: str, **more: Any) -> metrics.ExternalMetricValueList:
-        self._note("external", namespace, metric, str(more["metric_selector"]))
-        return metrics.ExternalMetricValueList(
-            items=(metrics.ExternalMetricValue(value="4"), metrics.ExternalMetricValue(value="1500m"))
-        )
+    async def query(self, query: MetricQuery[Any]) -> Any:
+        match query:
+            case ResourceMetricsQuery():
+                self._note("resource", query.namespace, str(query.selector))
+                containers = (
+                    metrics.ContainerMetrics("a", {"cpu": "100m"}),
+                    metrics.ContainerMetrics("b", {"cpu": "7m"}),
+                )
+                item = metrics.PodMetrics(metrics.NamedMeta("p"), "2026-01-01T00:00:00Z", "30s", containers)
+                return metrics.PodMetricsList(items=(item,))
+            case PodsMetricQuery(namespace, metric, selector, own):
+                self._note("pods", namespace, metric, str(selector), str(own))
+                described = metrics.DescribedObject(name="p")
+                return metrics.MetricValueList(items=(metrics.MetricValue(described, value="3"),))
+            case ObjectMetricQuery(namespace, metric, described_by, own):
+                self._note("object", namespace, metric, described_by.name, str(own))
+                return metrics.MetricValueList(items=(metrics.MetricValue(value="9"),))
+            case ExternalMetricQuery(namespace, metric, own):
+                self._note("external", namespace, metric, str(own))
+                return metrics.ExternalMetricValueList(
+                    items=(metrics.ExternalMetricValue(value="4"), metrics.ExternalMetricValue(value="1500m"))
+                )
+        raise AssertionError(query)
 
 
 def _metric(kind: str, **source: Any) -> metric_spec.Metric:
@@ -92,9 +102,9 @@ CASES: dict[str, tuple[metric_spec.Metric, tuple[str, ...], Any]] = {
 
 
 async def _ask(source: Any, metric: metric_spec.Metric) -> Any:
-    answered = await queries.answer(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
-    assert (answered.wire is None) == isinstance(answered.facts, Failure)
-    return answered.facts
+    found = await fetched.fetch(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
+    assert (found.response is None) == isinstance(found.measurement, Failure)
+    return found.measurement
 
 
 @pytest.mark.parametrize("name", CASES)
