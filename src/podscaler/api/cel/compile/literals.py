@@ -8,13 +8,13 @@ Source: cel-go's validators of literals, which Kubernetes asks for.
 from collections.abc import Callable, Iterator
 
 from podscaler.api.cel.compile import planning
-from podscaler.api.cel.library import format_literals, regex
+from podscaler.api.cel.library import format_literals
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.faults import EvaluationError
 from podscaler.api.cel.values.issues import Issue
 from podscaler.api.cel.values.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
 from podscaler.api.cel.values.types import Type
-from podscaler.api.machinery import duration, instants
+from podscaler.api.machinery import duration, instants, patterns
 
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 
@@ -90,7 +90,7 @@ def _is_read(read: Callable[[str], object]) -> Callable[[str], bool]:
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "duration": _is_read(duration.parse),
     "timestamp": _is_read(instants.parse),
-    "matches": lambda text: not regex.fault(text),
+    "matches": lambda text: not patterns.find_error(text),
 }
 
 

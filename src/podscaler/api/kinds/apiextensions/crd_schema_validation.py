@@ -175,7 +175,7 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    fault = patterns.definition_fault(pattern)
+    fault = patterns.find_error(pattern)
     if fault:
         text = f"must be a valid regular expression, but isn't: {fault}"
         found.append(invalid(f"{path}.pattern", pattern, text))
