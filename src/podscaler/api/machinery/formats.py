@@ -1,6 +1,6 @@
 """The formats of texts that a schema may ask for, as predicates.
 
-Called by `value_rules`. A format that is not listed is not checked, as upstream does not.
+Called by `podscaler.api.crd.constraints`. A format that is not listed is not checked, as upstream does not.
 
 Source: the formats that the API documentation of CustomResourceDefinition lists (OpenAPI v3 validation).
 Differs: texts are judged by Python's libraries where Go's disagree on odd ones (rare dates, unusual mail addresses).

@@ -1,9 +1,9 @@
-"""The constraints on single values of a custom object: types, numbers, texts, lengths, enumerations.
+"""Validates single values of custom objects: types, numbers, texts, lengths, enumerations.
 
-Called by `validation` for every node. Each function returns the faults of one value against one node's own constraints.
+Called by `validation` for every node. Each function returns the field errors of one value by one node's constraints.
 
-Source: kube-openapi's validator (documented behaviour); its order and its quirks: a text that is too long is not
-matched against the pattern, a format changes what a wrong type is called.
+Source: kube-openapi's validator (documented behaviour) with its order and its quirks: a text that is too long is not
+matched against the pattern, a format changes the message about a wrong type.
 """
 
 import json
