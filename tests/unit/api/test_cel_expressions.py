@@ -5,7 +5,7 @@ import pytest
 from podscaler.api.cel.compile import programs
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.cel.values.values import Duration, MapList, SetList, Timestamp
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from podscaler.api.cel.library import standard
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import Duration, MapList, Opaque, SetList, Timestamp
 from podscaler.api.crd import rule_types
 from podscaler.api.crd.structural import INT_OR_STRING, Structural

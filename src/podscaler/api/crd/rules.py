@@ -21,7 +21,7 @@ from podscaler.api.cel.compile import programs
 from podscaler.api.cel.compile.programs import Program
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.cel.values.types import Type
 from podscaler.api.cel.values.values import NONE, Optional

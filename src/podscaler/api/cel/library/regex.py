@@ -7,7 +7,7 @@ Source: the documentation of Kubernetes' CEL regex library.
 
 from podscaler.api.cel.library.functions import table
 from podscaler.api.cel.values.budget import Budget, charged
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.machinery import patterns
 from podscaler.api.machinery.patterns import Pattern
 
