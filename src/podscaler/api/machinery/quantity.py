@@ -201,17 +201,6 @@ def parse(text: str) -> Quantity:
     return _finished(small, text, is_negative=sign == "-")
 
 
-def parse_json(raw: str) -> Quantity:
-    """The quantity in the raw JSON text of a value: a string or a bare number; escapes are not interpreted.
-
-    Raises QuantityError; `null` counts as zero.
-    """
-    if raw == "null":
-        return ZERO
-    is_string = len(raw) > 1 and raw[0] == raw[-1] == '"'
-    return parse((raw[1:-1] if is_string else raw).strip())
-
-
 _EASY_UNITS = {
     "": (15, 1000, 1),
     "m": (18, 1, 1),
