@@ -1,6 +1,6 @@
-"""The query parameters of the API, as OpenAPI describes them.
+"""Query parameters of the API in OpenAPI form.
 
-Called by `openapi_paths`. Whatever the server reads from a query has its entry here.
+Called by `openapi_paths`. Every parameter that the server reads has an entry here.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2. Differs: descriptions are our own words.
 """

@@ -1,8 +1,9 @@
-"""Between protobuf messages and JSON-ready data, by the schema.
+"""Converts protobuf messages to JSON-ready data and back, by the schema.
 
-Called by `protobuf`. Data that comes out is as a client might have written it; decoding makes it canonical.
+Called by `protobuf`. The data is not canonical; `podscaler.api.schema.decoding` makes it so.
 
-Source: how the Go types keep values with a JSON form of their own (meta/v1 Time in seconds and nanos, ...).
+Source: the protobuf messages of the Go types that have a JSON form of their own (meta/v1 Time in seconds and nanos,
+...).
 """
 
 import base64
@@ -72,7 +73,7 @@ def _element(value: Any, kind: str) -> Any:
 
 
 def text(value: str | bytes) -> str:
-    """A string of a message; the library hands over bytes where it is not valid UTF-8 (Go's JSON shows U+FFFD)."""
+    """A string of a message; the library hands over bytes where it is not valid UTF-8 (in Go's JSON: U+FFFD)."""
     return json_text.decode_utf8(value) if isinstance(value, bytes) else value
 
 
@@ -234,4 +235,4 @@ _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] =
     schema.SCHEMA_OR_BOOL: (_schema_or_bool_value, _fill_schema_or_bool),
     schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_strings),
 }
-"""Reading and filling of the messages with a JSON form of their own."""
+"""For each message with a JSON form of its own, the functions that read and fill it."""

@@ -1,9 +1,10 @@
-"""From the text of an expression to its tree.
+"""Parses an expression into its syntax tree.
 
-Called by `programs`. A word too much or too few is told, and parsing goes on; any other syntax error ends it.
+Called by `programs`. Parsing goes on after a missing or extraneous token; any other syntax error ends it.
 
 Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's sentences as cel-go shows them.
-Differs: upstream goes on after every syntax error and may tell more; nesting ends at DEPTH_MAX, upstream's at 250.
+Differs: upstream goes on after every syntax error and may report more; expressions nest at most DEPTH_MAX deep,
+upstream's 250.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, render
 from podscaler.api.cel.values.syntax import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
-"""How deep parentheses and operators may nest: everything that walks the tree does so on Python's stack."""
+"""The deepest nesting of parentheses and operators: trees are walked recursively, on Python's stack."""
 
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
@@ -69,7 +70,7 @@ class _Parser:
         return tree
 
     def expression(self, *instead: str) -> Node:
-        """An expression; `instead` is what else might have stood there, for the message."""
+        """An expression; `instead` are the other tokens that are valid here, for the error message."""
         self._enter()
         if self.token.kind not in _BEGIN:
             fault = self._fail(self._no_beginning(instead))
@@ -128,7 +129,7 @@ class _Parser:
         return left
 
     def _higher(self, node: Node, below: Node) -> Node:
-        """`node`, which stands on `below`: chains of operators and members are as deep as they are long."""
+        """`node`, whose first operand is `below`; refused where a chain of operators or members is too long."""
         self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
         if height > 2 * DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
@@ -219,7 +220,7 @@ class _Parser:
         raise self._fail(self._no_beginning(()))
 
     def _no_beginning(self, instead: tuple[str, ...]) -> str:
-        """ANTLR's sentence: it would leave a word out if the next one fitted."""
+        """ANTLR's sentence: a token is extraneous if the next one is valid here."""
         words = [f"'{word}'" for word in _BRACKETS if word in _BEGIN or word in instead]
         after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
         is_extra = self.token.kind != EOF and (after in _BEGIN or after in instead)
@@ -240,7 +241,7 @@ class _Parser:
         return dotted if dotted is not None else Ident(name.offset, text)
 
     def _message_name(self, text: str) -> Node | None:
-        """A message like `a.B{}`, None where the name goes on as members."""
+        """A message like `a.B{}`, None where member selections follow."""
         ahead = self.position
         while self.tokens[ahead].kind == "." and self.tokens[ahead + 1].kind == "IDENT":
             text += f".{self.tokens[ahead + 1].text}"
@@ -283,7 +284,7 @@ class _Parser:
         return Literal(name.offset, name.text)
 
     def _take(self) -> Token:
-        """The word at hand; the end stays where it is."""
+        """The current token, which is consumed unless it is EOF."""
         token = self.token
         self.position += token.kind != EOF
         return token
@@ -299,7 +300,7 @@ class _Parser:
             raise self._fail(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
 
     def _expect(self, kind: str) -> Token:
-        """The word wanted; ANTLR would leave one out or put one in if that helped, and says so."""
+        """The token `kind`; as ANTLR does, an extraneous token is skipped and a missing one inserted, with an issue."""
         token = self.token
         if token.kind == kind:
             return self._take()
@@ -334,7 +335,7 @@ def _is_number(token: Token) -> bool:
 
 
 def _balanced(name: str, terms: list[Node], marks: list[int]) -> Node:
-    """A chain of `&&` or `||` as a flat tree, with the operators where upstream has them."""
+    """A chain of `&&` or `||` as a balanced tree, with upstream's places of the operators."""
     if not marks:
         return terms[0]
     middle = len(marks) // 2

@@ -175,7 +175,7 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    fault = patterns.definition_fault(pattern)
+    fault = patterns.find_error(pattern)
     if fault:
         text = f"must be a valid regular expression, but isn't: {fault}"
         found.append(invalid(f"{path}.pattern", pattern, text))
@@ -231,11 +231,11 @@ def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
 
 def _of_default(schema: Structural, path: str) -> list[FieldError]:
     if schema.default is None and not schema.nullable:
-        return _at(path, validation.value_faults(None, schema, ""))
+        return _at(path, validation.value_errors(None, schema, ""))
     pruned = {"": semantics.copied(schema.default)}
     if pruning.prune(pruned, Structural(properties={"": schema})):
         return [invalid(path, schema.default, "must not have unknown fields")]
-    found = _at(path, validation.value_faults(schema.default, schema, ""))
+    found = _at(path, validation.value_errors(schema.default, schema, ""))
     if found or not structural.has_rules(schema):
         return found
     return crd_rule_validation.default_faults(schema, path)

@@ -7,7 +7,7 @@ made by the same function as before, so that a new custom resource costs its own
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from podscaler.api.openapi import openapi, openapi_values
+from podscaler.api.openapi import openapi
 from podscaler.api.openapi.openapi import CreateOnly
 from podscaler.api.resource.resources import Resource
 from podscaler.controlplane.apiserver.http.routes import Routes
@@ -37,7 +37,7 @@ class OpenApiDocuments:
         self._routes = routes
         self._always = openapi.documents(resources, reviews)
         if metrics is not None:
-            self._always |= openapi_values.documents(metrics.versions, metrics.list_kinds)
+            self._always |= openapi.metric_documents(metrics.versions, metrics.list_kinds)
         self._custom: dict[str, tuple[tuple[Resource, ...], Mapping[str, Make]]] = {}
 
     def __call__(self) -> Mapping[str, Make]:

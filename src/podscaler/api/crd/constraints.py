@@ -1,9 +1,9 @@
-"""The constraints on single values of a custom object: types, numbers, texts, lengths, enumerations.
+"""Validates single values of custom objects: types, numbers, texts, lengths, enumerations.
 
-Called by `validation` for every node. Each function returns the faults of one value against one node's own constraints.
+Called by `validation` for every node. Each function returns the field errors of one value by one node's constraints.
 
-Source: kube-openapi's validator (documented behaviour); its order and its quirks: a text that is too long is not
-matched against the pattern, a format changes what a wrong type is called.
+Source: kube-openapi's validator (documented behaviour) with its order and its quirks: a text that is too long is not
+matched against the pattern, a format changes the message about a wrong type.
 """
 
 import json
@@ -64,9 +64,16 @@ def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]
         return [findings.too_long(path, limits.max_length)]
     if limits.min_length is not None and len(value) < limits.min_length:
         return [findings.invalid(path, value, f"should be at least {limits.min_length} chars long")]
-    if limits.pattern and not patterns.matches(limits.pattern, value):
-        return [findings.invalid(path, value, f"should match '{limits.pattern}'")]
-    return []
+    mismatch = _find_mismatch(limits.pattern, value)
+    return [findings.invalid(path, value, f"should match '{mismatch}'")] if mismatch else []
+
+
+def _find_mismatch(pattern: str, value: str) -> str:
+    """The pattern if the value does not match it, with its error if it is invalid; empty for a match."""
+    try:
+        return "" if not pattern or patterns.matches(pattern, value) else pattern
+    except patterns.PatternError as error:
+        return f"{pattern}, but pattern is invalid: {error}"
 
 
 def of_format(value: str, name: str, path: str) -> list[FieldError]:

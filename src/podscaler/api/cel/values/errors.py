@@ -1,6 +1,7 @@
-"""What ends an evaluation without a value.
+"""Errors of evaluation.
 
-Raised by everything that evaluates; `&&`, `||` and the quantifiers may do without the part that failed.
+Raised by operators and functions; `&&`, `||` and the quantifiers ignore an EvaluationError where another operand
+decides.
 """
 
 
@@ -9,12 +10,12 @@ class EvaluationError(Exception):
 
 
 class BudgetError(Exception):
-    """More work than a rule may cost. No operator absorbs it."""
+    """The budget is used up. No operator ignores it."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 def no_such_overload() -> EvaluationError:
-    """The operator or function does not take values of these types."""
+    """The error of an operator or function that does not accept values of these types."""
     return EvaluationError("no such overload")
