@@ -92,5 +92,5 @@ def _of_embedded(value: Object, path: str) -> list[FieldError]:
 
 
 def _of_metadata(metadata: Object, path: str) -> list[FieldError]:
-    found = metadata_rules.label_faults(metadata.get("labels") or {}, f"{path}.labels")
-    return found + metadata_rules.annotation_faults(metadata.get("annotations") or {}, f"{path}.annotations")
+    found = metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.labels")
+    return found + metadata_rules.annotation_errors(metadata.get("annotations") or {}, f"{path}.annotations")

@@ -7,7 +7,8 @@ which name the fields as v1beta1 did.
 from urllib.parse import urlsplit
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 STRATEGIES = ("None", "Webhook")
@@ -15,31 +16,31 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 PORT_MAX = 65_535
 
 
-def faults(conversion: Object, path: str) -> list[FieldError]:
+def validate(conversion: Object, path: str) -> list[FieldError]:
     """What is wrong with a conversion."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
-    found = [] if strategy in STRATEGIES else [not_supported(f"{path}.strategy", strategy, STRATEGIES)]
+    found = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
     if not strategy:
         found = [required(f"{path}.strategy")]
     config = (webhook or {}).get("clientConfig")
     versions = (webhook or {}).get("conversionReviewVersions") or []
     if strategy == "Webhook":
-        return found + _client_faults(config, f"{path}.webhookClientConfig") + _review_faults(versions, path)
+        return found + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
     text = "should not be set when strategy is not set to Webhook"
     found += [forbidden(f"{path}.webhookClientConfig", text)] if config is not None else []
     return found + ([forbidden(f"{path}.conversionReviewVersions", text)] if versions else [])
 
 
-def _client_faults(config: Object | None, path: str) -> list[FieldError]:
+def _client_errors(config: Object | None, path: str) -> list[FieldError]:
     if config is None:
         return [required(path, "required when strategy is set to Webhook")]
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(path, "exactly one of url or service is required")]
-    return _url_faults(url, f"{path}.url") if url is not None else _service_faults(service or {}, f"{path}.service")
+    return _url_errors(url, f"{path}.url") if url is not None else _service_errors(service or {}, f"{path}.service")
 
 
-def _url_faults(url: str, path: str) -> list[FieldError]:
+def _url_errors(url: str, path: str) -> list[FieldError]:
     form = "; desired format: https://host[/path]"
     try:
         parts = urlsplit(url)
@@ -59,12 +60,9 @@ def _url_faults(url: str, path: str) -> list[FieldError]:
     return found
 
 
-def _service_faults(service: Object, path: str) -> list[FieldError]:
-    found = []
-    if not service.get("name"):
-        found.append(required(f"{path}.name", "service name is required"))
-    if not service.get("namespace"):
-        found.append(required(f"{path}.namespace", "service namespace is required"))
+def _service_errors(service: Object, path: str) -> list[FieldError]:
+    found = checks.present(service.get("name"), f"{path}.name", "service name is required")
+    found += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
     port = service.get("port", 443)
     if not 1 <= port <= PORT_MAX:
         text = "port is not valid: must be between 1 and 65535, inclusive"
@@ -72,7 +70,7 @@ def _service_faults(service: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _review_faults(versions: list[str], path: str) -> list[FieldError]:
+def _review_errors(versions: list[str], path: str) -> list[FieldError]:
     below = f"{path}.conversionReviewVersions"
     if not versions:
         return [required(below)]

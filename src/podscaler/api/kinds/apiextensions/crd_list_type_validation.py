@@ -5,7 +5,8 @@ Called by `crd_schema_validation`. Source: the API documentation of JSONSchemaPr
 
 from typing import Any
 
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.resource import checks
 
 Schema = dict[str, Any]
 
@@ -13,7 +14,7 @@ LIST_TYPES = ("atomic", "set", "map")
 _TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
-def faults(schema: Schema, path: str) -> list[FieldError]:
+def validate(schema: Schema, path: str) -> list[FieldError]:
     """What is wrong with the list type of one node."""
     wanted, keys = schema.get(_TYPE), schema.get(_KEYS) or []
     found = []
@@ -43,9 +44,7 @@ def _of_type(schema: Schema, wanted: str, path: str) -> list[FieldError]:
         found.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
     elif wanted == "set" and isinstance(schema.get("items"), dict):
         found += _of_set(schema["items"], f"{path}.items")
-    if wanted not in LIST_TYPES:
-        found.append(not_supported(f"{path}.{_TYPE}", wanted, LIST_TYPES))
-    return found
+    return found + checks.one_of(wanted, f"{path}.{_TYPE}", LIST_TYPES)
 
 
 def _of_set(items: Schema, path: str) -> list[FieldError]:
@@ -62,7 +61,7 @@ def _of_set(items: Schema, path: str) -> list[FieldError]:
 
 def _of_map(schema: Schema, keys: list[str], path: str) -> list[FieldError]:
     items = schema.get("items")
-    found = [] if keys else [required(f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")]
+    found = checks.present(keys, f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")
     if items is None:
         return [*found, required(f"{path}.items", f"must have a schema if {_TYPE} is map")]
     if not isinstance(items, dict):

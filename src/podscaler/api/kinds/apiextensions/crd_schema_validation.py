@@ -47,23 +47,23 @@ _AT_ROOT_WITH_STATUS = {
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 
 
-def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
+def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
     """What is wrong with a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
     if schema is None:
         return []
-    found = _root_faults(schema, path, has_status=has_status)
-    found += _node_faults(schema, path, is_root=True, no_default="")
-    structure = [] if _is_unsupported(schema) else crd_structure_validation.faults(schema, path)
+    found = _root_errors(schema, path, has_status=has_status)
+    found += _node_errors(schema, path, is_root=True, no_default="")
+    structure = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
     if structure:
         return found + structure
     parsed = structural.parse(schema)
-    defaults = _default_faults(parsed, path, is_root=True) if not found else []
+    defaults = _default_errors(parsed, path, is_root=True) if not found else []
     if defaults or not structural.has_rules(parsed):
         return found + defaults
     fields = [fault.field for fault in found]
     if not all(".x-kubernetes-validations[" in field for field in fields):
         return found
-    return found + crd_rule_validation.expression_faults(parsed, path, fields)
+    return found + crd_rule_validation.expression_errors(parsed, path, fields)
 
 
 def _is_unsupported(schema: Schema) -> bool:
@@ -86,7 +86,7 @@ def unknown_formats(schema: Schema) -> list[str]:
     return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
 
 
-def selectable_faults(json_path: str, schema: Schema, path: str) -> list[FieldError]:
+def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
     """What is wrong with the path of a selectable field: it must lead to a plain value."""
     if not json_path:
         return [required(path)]
@@ -128,7 +128,7 @@ def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
             yield f"{path}.{name}[{index}]", one
 
 
-def _root_faults(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
+def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
     found = []
     if has_status:
         kind = schema.get("type", "")
@@ -145,7 +145,7 @@ def _root_faults(schema: Schema, path: str, *, has_status: bool) -> list[FieldEr
     return found
 
 
-def _node_faults(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
+def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
     """What any schema must keep to.
 
     Args:
@@ -154,20 +154,20 @@ def _node_faults(schema: Schema, path: str, *, is_root: bool, no_default: str) -
         is_root: whether it describes the whole object.
         no_default: why it may have no default, empty where it may.
     """
-    found = _own_faults(schema, path)
+    found = _own_errors(schema, path)
     if "default" in schema and no_default:
         found.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
-    found += crd_list_type_validation.faults(schema, path)
+    found += crd_list_type_validation.validate(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
-    found += crd_rule_validation.faults(rules, schema, f"{path}.x-kubernetes-validations")
+    found += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
     for below, child in children(schema, path):
         reason = f" in top-level {metadata[below]}" if below in metadata else no_default
-        found += _node_faults(child, below, is_root=False, no_default=reason)
+        found += _node_errors(child, below, is_root=False, no_default=reason)
     return found
 
 
-def _own_faults(schema: Schema, path: str) -> list[FieldError]:
+def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     found = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
     kind = schema.get("type", "")
     if kind == "null":
@@ -190,10 +190,10 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
         found.append(forbidden(f"{path}.additionalProperties", text))
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         found.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
-    return found + _map_type_faults(schema, path)
+    return found + _map_type_errors(schema, path)
 
 
-def _map_type_faults(schema: Schema, path: str) -> list[FieldError]:
+def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
     wanted, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if wanted is None:
         return []
@@ -206,7 +206,7 @@ def _map_type_faults(schema: Schema, path: str) -> list[FieldError]:
     return found
 
 
-def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
+def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
     """Defaults that have unknown fields or break the schema that they stand in."""
     found = []
     if schema.default is not ABSENT:
@@ -214,11 +214,11 @@ def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[Fie
     for name, member in schema.properties.items():
         if is_root and name in META_FIELDS:
             continue
-        found += _default_faults(member, f"{path}.properties[{name}]", is_root=False)
+        found += _default_errors(member, f"{path}.properties[{name}]", is_root=False)
     if schema.items is not None:
-        found += _default_faults(schema.items, f"{path}.items", is_root=False)
+        found += _default_errors(schema.items, f"{path}.items", is_root=False)
     if schema.additional is not None:
-        found += _default_faults(schema.additional, f"{path}.additionalProperties", is_root=False)
+        found += _default_errors(schema.additional, f"{path}.additionalProperties", is_root=False)
     return found
 
 
@@ -238,7 +238,7 @@ def _of_default(schema: Structural, path: str) -> list[FieldError]:
     found = _at(path, validation.value_faults(schema.default, schema, ""))
     if found or not structural.has_rules(schema):
         return found
-    return crd_rule_validation.default_faults(schema, path)
+    return crd_rule_validation.default_errors(schema, path)
 
 
 def _at(path: str, errors: list[FieldError]) -> list[FieldError]:

@@ -1,15 +1,15 @@
-"""The record of Job (batch/v1): kept, defaulted and checked; nothing here runs one.
+"""The record of Job (batch/v1), which is stored, defaulted and validated; no controller runs it.
 
 Source: the API reference of batch/v1; upstream's validation messages.
 """
 
 from typing import Any
 
-from podscaler.api.kinds.apps import job_validation
+from podscaler.api.kinds.apps import job_validation, workload_spec
 from podscaler.api.kinds.pods import pod_defaults, pod_warnings
 from podscaler.api.machinery import instants, printing
-from podscaler.api.resource import label_selector, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import label_selector, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ORPHANING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
@@ -38,14 +38,14 @@ def fill(job: Object) -> None:
 
 
 def _fill_labels(job: Object) -> None:
-    """A Job without labels has those of its pods."""
+    """Copies the labels of the template to a Job without labels."""
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job.setdefault("metadata", {}).get("labels"):
         job["metadata"]["labels"] = {**labels}
 
 
 def _prepare_create(job: Object) -> None:
-    """A new Job selects its own pods: by its uid, unless it says that it brings a selector."""
+    """A new Job gets a selector by its uid, unless it has one of its own (`manualSelector`)."""
     job["status"] = {}
     if not job["spec"].get("manualSelector"):
         _generate_selector(job["spec"], job["metadata"])
@@ -98,17 +98,13 @@ def _duration(job: Object, now_ns: int) -> str:
     return printing.elapsed((end_ns - instants.parse(status["startTime"])) // _NS)
 
 
-def _row(job: Object, now_ns: int) -> list[Any]:
+def _cells(job: Object, now_ns: int) -> list[Any]:
     spec = job["spec"]
-    names, images = printing.containers((spec.get("template") or {}).get("spec") or {})
     return [
-        job["metadata"].get("name", ""),
         _status_text(job),
         _completions(job),
         _duration(job, now_ns),
-        printing.created_age(job, now_ns),
-        names,
-        images,
+        *workload_spec.container_cells(job),
         label_selector.text(spec.get("selector")),
     ]
 
@@ -116,10 +112,8 @@ def _row(job: Object, now_ns: int) -> list[Any]:
 RESOURCE = Resource(
     group="batch",
     plural="jobs",
-    singular="job",
     kind="Job",
     versions=(Version("v1", "batch/v1.Job", default=fill),),
-    storage_version="v1",
     categories=("all",),
     has_status=True,
     fields=lambda job: {"status.successful": str((job.get("status") or {}).get("succeeded", 0))},
@@ -127,23 +121,20 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=job_validation.faults,
+        validate=job_validation.validate,
         has_generation=True,
         warnings=pod_warnings.of_template,
         orphans_by_default=True,
         orphaning_warning=_ORPHANING,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the job, unique within its namespace."),
-            Column("Status", description="Whether the job is over, and how it ended."),
-            Column("Completions", description="How many pods succeeded, of those that should."),
-            Column("Duration", description="From start to end, or until now."),
-            Column("Age", description="Time since the job was created."),
-            Column("Containers", description="Names of the template's containers.", priority=1),
-            Column("Images", description="Images of the template's containers.", priority=1),
-            Column("Selector", description="Which pods belong to the job.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "job",
+        Column("Status", description="Whether the job is over, and how it ended."),
+        Column("Completions", description="How many pods succeeded, of those that should."),
+        Column("Duration", description="From start to end, or until now."),
+        tables.AGE,
+        *workload_spec.CONTAINER_COLUMNS,
+        workload_spec.selector_column("job"),
+        cells=_cells,
     ),
 )

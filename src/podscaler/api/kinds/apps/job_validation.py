@@ -1,14 +1,12 @@
-"""What is wrong with a Job.
-
-Called by its record.
+"""Validates Jobs.
 
 Source: upstream's messages; the API reference of batch/v1.
 """
 
 from podscaler.api.kinds.apps import workload_spec
-from podscaler.api.kinds.pods import pod_template
+from podscaler.api.kinds.pods import pod_validation
 from podscaler.api.machinery.field import FieldError, invalid, not_supported, required, too_long
-from podscaler.api.resource import domain_path, go_struct, label_selector, semantics
+from podscaler.api.resource import checks, go_struct, label_selector, references, semantics
 from podscaler.api.resource.resources import Object
 
 UID_LABEL = "batch.kubernetes.io/controller-uid"
@@ -37,25 +35,26 @@ def own_labels(metadata: Object) -> dict[str, str]:
     return {UID_LABEL: uid, "controller-uid": uid, _NAME_LABEL: name, "job-name": name}
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
+def validate(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a Job to be stored."""
     spec = new["spec"]
-    found = workload_spec.counts(spec, *_COUNTS)
-    found += _index_faults(spec)
-    found += _mode_faults(spec)
-    found += _policy_faults(spec)
+    found = workload_spec.count_errors(spec, *_COUNTS)
+    found += _index_errors(spec)
+    found += _mode_errors(spec)
+    found += _policy_errors(spec)
     old_template = old["spec"].get("template") if old else None
-    found += pod_template.faults(spec.get("template") or {}, "spec.template", old=old_template)
-    policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
+    found += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
+    path, pod_spec = "spec.template.spec.restartPolicy", (spec.get("template") or {}).get("spec") or {}
+    policy = pod_spec.get("restartPolicy", "")
     if policy in ("", "Always"):
-        found.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
-    elif policy not in _ENDING:
-        found.append(not_supported("spec.template.spec.restartPolicy", policy, _ENDING))
-    found += _selector_faults(spec)
-    return found + (_change_faults(new, old) if old else _generated_faults(new))
+        found.append(required(path, 'valid values: "OnFailure", "Never"'))
+    else:
+        found += checks.one_of(policy, path, _ENDING)
+    found += _selector_errors(spec)
+    return found + (_change_errors(new, old) if old else _generated_errors(new))
 
 
-def _mode_faults(spec: Object) -> list[FieldError]:
+def _mode_errors(spec: Object) -> list[FieldError]:
     mode, parallelism = spec.get("completionMode", ""), spec.get("parallelism") or 0
     if mode not in _MODES:
         return [not_supported("spec.completionMode", mode, _MODES)]
@@ -65,13 +64,11 @@ def _mode_faults(spec: Object) -> list[FieldError]:
         return [invalid(f"spec.{name}", spec[name], text) for name in given]
     if spec.get("completions") is None:
         return [required("spec.completions", "when completion mode is Indexed")]
-    if parallelism > _INDEXED_MAX:
-        text = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
-        return [invalid("spec.parallelism", parallelism, text)]
-    return []
+    message = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
+    return checks.holds(parallelism <= _INDEXED_MAX, "spec.parallelism", parallelism, message)
 
 
-def _index_faults(spec: Object) -> list[FieldError]:
+def _index_errors(spec: Object) -> list[FieldError]:
     failed, completions = spec.get("maxFailedIndexes"), spec.get("completions")
     if failed is None:
         return []
@@ -83,36 +80,29 @@ def _index_faults(spec: Object) -> list[FieldError]:
     return found
 
 
-def _policy_faults(spec: Object) -> list[FieldError]:
+def _policy_errors(spec: Object) -> list[FieldError]:
     manager, replacement = spec.get("managedBy"), spec.get("podReplacementPolicy")
-    found = [] if manager is None else domain_path.faults(manager, "spec.managedBy")
+    found = [] if manager is None else references.domain_path_errors(manager, "spec.managedBy")
     if manager is not None and len(manager.encode()) > _MANAGER_MAX_BYTES:
         found.append(too_long("spec.managedBy", _MANAGER_MAX_BYTES))
-    if replacement not in (None, *_REPLACEMENTS):
-        found.append(not_supported("spec.podReplacementPolicy", replacement, _REPLACEMENTS))
-    return found
+    return found + checks.optional_one_of(replacement, "spec.podReplacementPolicy", _REPLACEMENTS)
 
 
-def _selector_faults(spec: Object) -> list[FieldError]:
-    """What is wrong with the selector; without one, no labels are right."""
+def _selector_errors(spec: Object) -> list[FieldError]:
+    """The errors of the selector, and of labels that it does not select; a missing one selects none."""
     selector = spec.get("selector")
     if selector is None:
-        return [required("spec.selector"), *workload_spec.unselected(None, _labels(spec))]
-    found = label_selector.faults(selector, "spec.selector")
-    return found or workload_spec.unselected(selector, _labels(spec))
+        return [required("spec.selector"), *workload_spec.unselected_errors(None, workload_spec.template_labels(spec))]
+    found = label_selector.validate(selector, "spec.selector")
+    return found or workload_spec.unselected_errors(selector, workload_spec.template_labels(spec))
 
 
-def _labels(spec: Object) -> Object:
-    """The labels of the pods."""
-    return ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-
-
-def _generated_faults(new: Object) -> list[FieldError]:
-    """A new Job selects what it made up itself, unless it says that it does otherwise."""
+def _generated_errors(new: Object) -> list[FieldError]:
+    """The errors of a new Job whose selector is not the generated one, without `manualSelector`."""
     spec = new["spec"]
     if spec.get("manualSelector"):
         return []
-    labels = _labels(spec)
+    labels = workload_spec.template_labels(spec)
     found = []
     for name, value in own_labels(new["metadata"]).items():
         if labels.get(name) != value:
@@ -125,19 +115,19 @@ def _generated_faults(new: Object) -> list[FieldError]:
     return found
 
 
-def _change_faults(new: Object, old: Object) -> list[FieldError]:
-    found = [fault for name in _FIXED for fault in _fixed_faults(name, new, old)]
+def _change_errors(new: Object, old: Object) -> list[FieldError]:
+    found = [error for name in _FIXED for error in _fixed_errors(name, new, old)]
     template = new["spec"].get("template") or {}
     if not semantics.same(template, old["spec"].get("template") or {}):
         shown = go_struct.shown(template, "core/v1.PodTemplateSpec")
-        found.append(invalid("spec.template", shown, "field is immutable"))
-    return found + [fault for name in _FIXED_AFTER_TEMPLATE for fault in _fixed_faults(name, new, old)]
+        found.append(invalid("spec.template", shown, checks.IMMUTABLE))
+    return found + [error for name in _FIXED_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
 
 
-def _fixed_faults(name: str, new: Object, old: Object) -> list[FieldError]:
-    """The fault of a changed field; an indexed Job may become larger or smaller as a whole."""
+def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:
+    """The error of a changed field; `completions` and `parallelism` of an indexed Job may change together."""
     spec = new["spec"]
     is_elastic = name == "completions" and spec.get("completionMode") == "Indexed"
     if is_elastic and spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism"):
         return []
-    return workload_spec.immutable(name, new, old)
+    return workload_spec.immutable_errors(name, new, old)

@@ -9,9 +9,9 @@ Source: docs/spec/api.md 2.4 (metrics).
 from collections.abc import Sequence
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
 from podscaler.api.machinery.quantity import Quantity
-from podscaler.api.resource import references
+from podscaler.api.resource import checks, references
 from podscaler.api.resource.resources import Object
 
 _TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
@@ -19,12 +19,11 @@ _SOURCES = ("object", "external", "pods", "resource", "containerResource")
 _TARGET_TYPES = ("Utilization", "Value", "AverageValue")
 
 
-def faults(metric: Object, path: str, *, trusts_object_versions: bool = False) -> list[FieldError]:
+def validate(metric: Object, path: str, *, trusts_object_versions: bool = False) -> list[FieldError]:
     """What is wrong with the metric at `path`; `trusts_object_versions` skips the form of its object's apiVersion."""
     kind = metric.get("type", "")
-    found = [] if kind else [required(f"{path}.type", "must specify a metric source type")]
-    if kind not in _TYPES:
-        found.append(not_supported(f"{path}.type", kind, _TYPES))
+    found = checks.present(kind, f"{path}.type", "must specify a metric source type")
+    found += checks.one_of(kind, f"{path}.type", _TYPES)
     present = [source for source in _SOURCES if metric.get(source) is not None]
     if present:
         found += _detail(metric[present[0]], present[0], f"{path}.{present[0]}", trusts_object_versions)
@@ -51,29 +50,29 @@ def _presence(kind: str, present: list[str], path: str) -> list[FieldError]:
 
 def _detail(source: Object, name: str, path: str, trusts_versions: bool) -> list[FieldError]:
     if name == "object":
-        return _object_faults(source, path, trusts_versions)
+        return _object_errors(source, path, trusts_versions)
     if name == "external":
-        return _external_faults(source, path)
+        return _external_errors(source, path)
     if name == "pods":
-        return _pods_faults(source, path)
-    return _resource_name_faults(source, path, name) + _resource_faults(source, path)
+        return _pods_errors(source, path)
+    return _resource_name_errors(source, path, name) + _resource_errors(source, path)
 
 
-def _object_faults(source: Object, path: str, trusts_versions: bool) -> list[FieldError]:
+def _object_errors(source: Object, path: str, trusts_versions: bool) -> list[FieldError]:
     described = source.get("describedObject") or {}
-    found = references.named_faults(described, f"{path}.describedObject")
+    found = references.name_errors(described, f"{path}.describedObject")
     if not trusts_versions:
-        found += references.version_faults(described.get("apiVersion", ""), f"{path}.describedObject.apiVersion")
+        found += references.version_errors(described.get("apiVersion", ""), f"{path}.describedObject.apiVersion")
     target = source.get("target") or {}
-    found += _metric_name_faults(source, path) + _target_faults(target, f"{path}.target")
+    found += _metric_name_errors(source, path) + _target_errors(target, f"{path}.target")
     if not _has(target, "value") and not _has(target, "averageValue"):
         found.append(required(f"{path}.target.averageValue", "must set either a target value or averageValue"))
     return found
 
 
-def _external_faults(source: Object, path: str) -> list[FieldError]:
+def _external_errors(source: Object, path: str) -> list[FieldError]:
     target = source.get("target") or {}
-    found = _metric_name_faults(source, path) + _target_faults(target, f"{path}.target")
+    found = _metric_name_errors(source, path) + _target_errors(target, f"{path}.target")
     has_value, has_average = _has(target, "value"), _has(target, "averageValue")
     if not has_value and not has_average:
         text = "must set either a target value for metric or a per-pod target"
@@ -84,30 +83,29 @@ def _external_faults(source: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _pods_faults(source: Object, path: str) -> list[FieldError]:
+def _pods_errors(source: Object, path: str) -> list[FieldError]:
     target = source.get("target") or {}
-    found = _metric_name_faults(source, path) + _target_faults(target, f"{path}.target")
+    found = _metric_name_errors(source, path) + _target_errors(target, f"{path}.target")
     if not _has(target, "averageValue"):
         found.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
     return found
 
 
-def _resource_name_faults(source: Object, path: str, name: str) -> list[FieldError]:
+def _resource_name_errors(source: Object, path: str, name: str) -> list[FieldError]:
     resource = source.get("name", "")
-    found = [] if resource else [required(f"{path}.name", "must specify a resource name")]
+    found = checks.present(resource, f"{path}.name", "must specify a resource name")
     if name == "resource":
         return found
-    if resource:
-        found += [invalid(f"{path}.name", resource, text) for text in names.container_resource_name_faults(resource)]
+    found += checks.well_formed_if_set(resource, f"{path}.name", names.container_resource_name_faults)
     container = source.get("container", "")
     if not container:
         return [*found, required(f"{path}.container", "must specify a container")]
-    return found + [invalid(f"{path}.container", container, text) for text in names.dns_label_faults(container)]
+    return found + checks.well_formed(container, f"{path}.container", names.dns_label_faults)
 
 
-def _resource_faults(source: Object, path: str) -> list[FieldError]:
+def _resource_errors(source: Object, path: str) -> list[FieldError]:
     target = source.get("target") or {}
-    found = _target_faults(target, f"{path}.target")
+    found = _target_errors(target, f"{path}.target")
     has_share, has_average = _has(target, "averageUtilization"), _has(target, "averageValue")
     if not has_share and not has_average:
         text = "must set either a target raw value or a target utilization"
@@ -118,16 +116,16 @@ def _resource_faults(source: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _metric_name_faults(source: Object, path: str) -> list[FieldError]:
+def _metric_name_errors(source: Object, path: str) -> list[FieldError]:
     name = (source.get("metric") or {}).get("name", "")
     if not name:
         return [required(f"{path}.metric.name", "must specify a metric name")]
-    return [invalid(f"{path}.metric.name", name, text) for text in names.path_segment_faults(name)]
+    return checks.well_formed(name, f"{path}.metric.name", names.path_segment_faults)
 
 
-def _target_faults(target: Object, path: str) -> list[FieldError]:
+def _target_errors(target: Object, path: str) -> list[FieldError]:
     kind = target.get("type", "")
-    found = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
+    found = checks.present(kind, f"{path}.type", "must specify a metric target type")
     if kind not in _TARGET_TYPES:
         found.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
     for name in ("value", "averageValue"):

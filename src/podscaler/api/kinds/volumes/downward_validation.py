@@ -10,6 +10,7 @@ import re
 from podscaler.api.kinds.volumes import volume_paths
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 VARIABLE_FIELDS = (
@@ -52,7 +53,7 @@ _FILE_FIELDS = (
 )
 
 
-def field_faults(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
+def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
     """What is wrong with an ObjectFieldSelector.
 
     Args:
@@ -69,24 +70,24 @@ def field_faults(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
         text = f"error converting fieldPath: unsupported pod version: {source['apiVersion']}"
         return [invalid(f"{path}.fieldPath", field, text)]
     if match := _SUBSCRIPT.fullmatch(field):
-        return _subscript_faults(match, path)
+        return _subscript_errors(match, path)
     if field in _CONVERTIBLE:
         found = _CONVERTIBLE[field]
-        return [] if found in fields else [not_supported(f"{path}.fieldPath", found, fields)]
+        return checks.one_of(found, f"{path}.fieldPath", fields)
     text = f"error converting fieldPath: field label not supported: {field}"
     return [invalid(f"{path}.fieldPath", field, text)]
 
 
-def _subscript_faults(match: re.Match[str], path: str) -> list[FieldError]:
+def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
     name, key = match["name"], match["key"]
     if name not in ("metadata.labels", "metadata.annotations"):
         text = f"error converting fieldPath: field label does not support subscript: {match[0]}"
         return [invalid(f"{path}.fieldPath", match[0], text)]
     key = key.lower() if name == "metadata.annotations" else key
-    return [invalid(path, key, text) for text in names.label_key_faults(key)]
+    return checks.well_formed(key, path, names.label_key_faults)
 
 
-def resource_faults(source: Object, path: str) -> list[FieldError]:
+def resource_errors(source: Object, path: str) -> list[FieldError]:
     """What is wrong with a ResourceFieldSelector, its container's name aside."""
     resource = source.get("resource", "")
     if not resource:
@@ -95,20 +96,20 @@ def resource_faults(source: Object, path: str) -> list[FieldError]:
     return [] if known else [not_supported(f"{path}.resource", resource, _RESOURCES)]
 
 
-def file_faults(item: Object, path: str) -> list[FieldError]:
+def file_errors(item: Object, path: str) -> list[FieldError]:
     """What is wrong with a file of the downward API; `path` is that of the volume's source, as upstream has it."""
     where, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
-    found = [] if where else [required(f"{path}.path")]
-    found += volume_paths.file_faults(where, f"{path}.path")
+    found = checks.present(where, f"{path}.path")
+    found += volume_paths.file_errors(where, f"{path}.path")
     if field is not None:
-        found += field_faults(field, f"{path}.fieldRef", _FILE_FIELDS)
+        found += field_errors(field, f"{path}.fieldRef", _FILE_FIELDS)
         if resource is not None:
             text = "fieldRef and resourceFieldRef can not be specified simultaneously"
             found.append(invalid(path, "resource", text))
     elif resource is None:
         found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     elif resource.get("containerName"):
-        found += resource_faults(resource, f"{path}.resourceFieldRef")
+        found += resource_errors(resource, f"{path}.resourceFieldRef")
     else:
         found.append(required(f"{path}.resourceFieldRef.containerName"))
-    return found + volume_paths.mode_faults(item.get("mode"), f"{path}.mode")
+    return found + volume_paths.mode_errors(item.get("mode"), f"{path}.mode")
