@@ -40,7 +40,7 @@ VERSIONS: dict[str, Version] = {
 }
 """Every version of the kind by its apiVersion, the newest first."""
 
-_V1_ANNOTATIONS = frozenset(hpa_annotations.READERS)
+_V1_ANNOTATIONS = frozenset(hpa_annotations.MESSAGES)
 _READ_ANNOTATIONS = {
     STORED: frozenset[str](),
     "autoscaling/v1": _V1_ANNOTATIONS,
@@ -107,7 +107,7 @@ def _unread(obj: Object) -> Iterator[Loss]:
         field = f'metadata.annotations["{key}"]'
         if key not in _READ_ANNOTATIONS[api_version]:
             yield Loss(field, f"reserved for conversions, and not read in {api_version}")
-        elif key in hpa_annotations.READERS and hpa_annotations.noted(obj, key) is None:
+        elif key in hpa_annotations.MESSAGES and hpa_annotations.noted(obj, key) is None:
             yield Loss(field, "cannot be read, so it counts as not there")
     if api_version == hpa_extensions_v1beta1.API_VERSION:
         yield from _unread_reference(obj)
