@@ -14,13 +14,18 @@ from podscaler.api.machinery.quantity import Quantity
 Check = Callable[[Any, str], list[FieldError]]
 """From a value and its path to its field errors."""
 
+Rule = Callable[[str], Sequence[str]]
+"""From a text to what is wrong with it, as messages (`machinery.names`)."""
+
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
 def each(values: Iterable[Any] | None, path: str, check: Check) -> list[FieldError]:
     """The errors of the elements of a list (None is an empty one), each checked at `path[index]`."""
-    return [error for index, value in enumerate(values or ()) for error in check(value, f"{path}[{index}]")]
+    if not values:
+        return []
+    return [error for index, value in enumerate(values) for error in check(value, f"{path}[{index}]")]
 
 
 def optional(value: Any, path: str, check: Check) -> list[FieldError]:
@@ -28,22 +33,23 @@ def optional(value: Any, path: str, check: Check) -> list[FieldError]:
     return [] if value is None else check(value, path)
 
 
-def well_formed(value: str | None, path: str, rule: Callable[[str], Iterable[str]]) -> list[FieldError]:
-    """The errors of a text by a rule that returns messages (`machinery.names`); none for None."""
-    return [] if value is None else [invalid(path, value, message) for message in rule(value)]
+def well_formed(value: str | None, path: str, rule: Rule) -> list[FieldError]:
+    """The errors of a text by a rule; none for None."""
+    messages = () if value is None else rule(value)
+    return [invalid(path, value, message) for message in messages] if messages else []
 
 
-def each_well_formed(values: Iterable[str], path: str, rule: Callable[[str], Iterable[str]]) -> list[FieldError]:
+def each_well_formed(values: Iterable[str], path: str, rule: Rule) -> list[FieldError]:
     """As `well_formed`, for the elements of a list."""
     return each(values, path, lambda value, place: well_formed(value, place, rule))
 
 
-def well_formed_if_set(value: str | None, path: str, rule: Callable[[str], Iterable[str]]) -> list[FieldError]:
+def well_formed_if_set(value: str | None, path: str, rule: Rule) -> list[FieldError]:
     """As `well_formed`, for a text that may be empty or None."""
     return well_formed(value, path, rule) if value else []
 
 
-def required_form(value: str, path: str, rule: Callable[[str], Iterable[str]], detail: str = "") -> list[FieldError]:
+def required_form(value: str, path: str, rule: Rule, detail: str = "") -> list[FieldError]:
     """As `well_formed`, for a text that must not be empty; `detail` says so in more words."""
     return well_formed(value, path, rule) if value else [required(path, detail)]
 
@@ -65,7 +71,9 @@ def optional_one_of(value: Any, path: str, supported: Sequence[str]) -> list[Fie
 
 def required_one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
     """As `one_of`, with an error of its own for a value that is missing."""
-    return one_of(value, path, supported) if value else [required(path)]
+    if value in supported:
+        return []
+    return [not_supported(path, value, supported)] if value else [required(path)]
 
 
 def not_negative(value: int | None, path: str) -> list[FieldError]:

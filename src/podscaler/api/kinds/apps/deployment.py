@@ -36,9 +36,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a Deployment to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     found = workload_spec.count_errors(spec, "replicas")
-    found += workload_spec.selector_errors(spec, "deployment")
-    unusable = workload_spec.unusable_selector_errors(spec)
-    found += unusable or workload_spec.template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
+    found += workload_spec.replicated_errors(spec, old_spec)
     found += _strategy_errors(spec.get("strategy") or {})
     found += workload_spec.count_errors(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline_s, path = spec.get("progressDeadlineSeconds"), "spec.progressDeadlineSeconds"

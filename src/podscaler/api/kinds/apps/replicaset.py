@@ -48,9 +48,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """What is wrong with a ReplicaSet to be stored."""
     spec = new["spec"]
     found = workload_spec.count_errors(spec, "replicas", "minReadySeconds")
-    found += workload_spec.selector_errors(spec, "deployment")  # upstream's word, also here
-    unusable = workload_spec.unusable_selector_errors(spec)
-    found += unusable or workload_spec.template_errors(spec, old_spec=old["spec"] if old else None, kind="ReplicaSet")
+    found += workload_spec.replicated_errors(spec, old["spec"] if old else None)
     return found + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 

@@ -18,23 +18,34 @@ def count_errors(spec: Object, *names: str) -> list[FieldError]:
     return [error for name in names for error in checks.not_negative(spec.get(name), f"spec.{name}")]
 
 
-def selector_errors(spec: Object, kind: str) -> list[FieldError]:
-    """The errors of `spec.selector`, which must be valid and not empty; `kind` is named in a message."""
+def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[FieldError]:
+    """The errors of `spec.selector`, which must be valid and not empty.
+
+    Args:
+        spec: with the selector.
+        kind: named in a message.
+        is_valid: whether the caller has validated the selector, so that only an empty or missing one is an error.
+    """
     given = spec.get("selector")
     if given is None:
         return [required("spec.selector")]
-    found = label_selector.validate(given, "spec.selector")
+    found = [] if is_valid else label_selector.validate(given, "spec.selector")
     if label_selector.is_empty(given):
         found.append(invalid("spec.selector", given, f"empty selector is invalid for {kind}"))
     return found
 
 
-def unusable_selector_errors(spec: Object) -> list[FieldError]:
-    """The error of an invalid selector, with which the template is not validated."""
+def replicated_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+    """The errors of selector and template of a Deployment or ReplicaSet.
+
+    With an invalid selector the template is not validated. Messages name the same kinds for both, as upstream's do.
+    """
     given = spec.get("selector")
-    if given is None or not label_selector.validate(given, "spec.selector"):
-        return []
-    return [invalid("spec.selector", given, "invalid label selector")]
+    malformed = label_selector.validate(given, "spec.selector") if given else []
+    found = malformed + selector_errors(spec, "deployment", is_valid=True)
+    if malformed:
+        return [*found, invalid("spec.selector", given, "invalid label selector")]
+    return found + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
 
 
 def template_errors(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:

@@ -11,6 +11,7 @@ Source: docs/spec/api.md 4 (Conversion).
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from podscaler.api.kinds.autoscaling import hpa_metrics_v1
@@ -67,17 +68,24 @@ def read_list(value: Any, message: str) -> list[Any]:
 def _read_struct(value: Any, message: str) -> Object:
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
-    fields = {field.name: field for field in schema.get_message(message).json_fields()}
-    folded = {name.casefold(): name for name in fields}
+    fields, folded, always = _fields(message)
     found = {}
     for key, part in value.items():
         name = key if key in fields else folded.get(key.casefold())
         if name is not None and part is not None:
             found[name] = _read_field(part, fields[name])
-    for name, field in fields.items():
-        if name not in found and _is_always_present(field):
-            found[name] = _read(None, field.type)
+    for name in always:
+        if name not in found:
+            found[name] = _read(None, fields[name].type)
     return {name: found[name] for name in fields if name in found}
+
+
+@cache
+def _fields(message: str) -> tuple[dict[str, Field], dict[str, str], tuple[str, ...]]:
+    """The fields of a message by name, their names by the folded ones, and the names of those always present."""
+    fields = {field.name: field for field in schema.get_message(message).json_fields()}
+    always = tuple(name for name, field in fields.items() if _is_always_present(field))
+    return fields, {name.casefold(): name for name in fields}, always
 
 
 def _is_always_present(field: Field) -> bool:

@@ -6,11 +6,13 @@ those that are always present come from the schema; where each of them is in v2 
 Source: docs/spec/api.md 4 (Conversion): the table of shapes, and how the type of the target is rebuilt.
 """
 
+from functools import cache
 from typing import Any
 
 from podscaler.api.resource.resources import Object
 from podscaler.api.schema import schema
 from podscaler.api.schema.decode_values import ZERO_VALUES
+from podscaler.api.schema.schema import Field
 
 SPEC = "autoscaling/v2beta1.MetricSpec"
 STATUS = "autoscaling/v2beta1.MetricStatus"
@@ -65,7 +67,7 @@ def _target_type(name: str, flat: Object) -> str:
 def from_v2(metric: Object, message: str) -> Object:
     """The flat form of a v2 metric, of `message` (SPEC or STATUS)."""
     converted: Object = {"type": metric.get("type", "")}
-    for field in schema.get_message(message).json_fields():
+    for field in _fields(message):
         if field.name in _SOURCES and (source := metric.get(field.name)) is not None:
             converted[field.name] = _source_from_v2(source, field.type, message)
     return converted
@@ -73,7 +75,7 @@ def from_v2(metric: Object, message: str) -> Object:
 
 def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
     flat: Object = {}
-    for field in schema.get_message(flat_message).json_fields():
+    for field in _fields(flat_message):
         *parents, last = _PLACES.get(field.name, _AVERAGE_PLACES[message])
         value: Any = ((source.get(parents[0]) or {}) if parents else source).get(last)
         if field.name == "target":
@@ -81,6 +83,11 @@ def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
         elif value is not None or not field.omitempty:
             flat[field.name] = ZERO_VALUES[field.type] if value is None else value
     return flat
+
+
+@cache
+def _fields(message: str) -> tuple[Field, ...]:
+    return tuple(schema.get_message(message).json_fields())
 
 
 def _reference(ref: Object) -> Object:

@@ -6,6 +6,7 @@ Source: upstream's messages (golden captures; the API reference of core/v1).
 """
 
 import re
+from collections.abc import Mapping
 from functools import partial
 
 from podscaler.api.kinds.pods import env_validation, security_context_validation
@@ -60,13 +61,17 @@ def _container_errors(container: Object, path: str, volumes: frozenset[str], see
     found += checks.required_form(image, f"{path}.image", _image_messages)
     policy = container.get("terminationMessagePolicy")
     found += checks.required_one_of(policy, f"{path}.terminationMessagePolicy", _MESSAGE_POLICIES)
-    port_names: set[str] = set()
-    found += checks.each(container.get("ports"), f"{path}.ports", partial(_port_errors, seen=port_names))
-    found += checks.each(container.get("env"), f"{path}.env", env_validation.variable_errors)
-    found += env_validation.source_errors(container.get("envFrom") or [], f"{path}.envFrom")
+    if listed := container.get("ports"):
+        port_names: set[str] = set()
+        found += checks.each(listed, f"{path}.ports", partial(_port_errors, seen=port_names))
+    if variables := container.get("env"):
+        found += checks.each(variables, f"{path}.env", env_validation.variable_errors)
+    if sources := container.get("envFrom"):
+        found += env_validation.source_errors(sources, f"{path}.envFrom")
     found += volume_validation.mount_errors(container, f"{path}.volumeMounts", volumes)
     found += checks.required_one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", _PULL_POLICIES)
-    return found + _resource_errors(container.get("resources") or {}, f"{path}.resources")
+    resources = container.get("resources")
+    return found + _resource_errors(resources, f"{path}.resources") if resources else found
 
 
 def _image_messages(image: str) -> list[str]:
@@ -109,11 +114,13 @@ def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
 
 def _lifecycle_errors(container: Object, path: str) -> list[FieldError]:
     """The errors of hooks and probes."""
-    hooks, found = container.get("lifecycle") or {}, []
-    for name in ("postStart", "preStop"):
-        found += checks.optional(hooks.get(name), f"{path}.lifecycle.{name}", _handler_errors)
+    found = []
+    if lifecycle := container.get("lifecycle"):
+        for name in ("postStart", "preStop"):
+            found += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
     for name in _PROBES:
-        found += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
+        if (probe := container.get(name)) is not None:
+            found += _probe_errors(probe, f"{path}.{name}")
     return found
 
 
@@ -122,7 +129,8 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
     grace_s, place = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
     found = _handler_errors(probe, path)
     for name in _PROBE_NUMBERS:
-        found += checks.not_negative(probe.get(name), f"{path}.{name}")
+        if (number := probe.get(name)) is not None:
+            found += checks.not_negative(number, f"{path}.{name}")
     found += checks.holds(grace_s is None or grace_s > 0, place, grace_s, "must be greater than 0")
     if path.endswith("readinessProbe"):
         return found + checks.holds(grace_s is None, place, grace_s, "must not be set for readinessProbes")
@@ -161,34 +169,37 @@ def _http_errors(action: Object, path: str) -> list[FieldError]:
 
 def _resource_errors(resources: Object, path: str) -> list[FieldError]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found = _amount_errors(limits, f"{path}.limits") + _amount_errors(requests, f"{path}.requests")
-    for name in sorted(requests):
-        found += _limit_errors(name, requests[name], limits.get(name), path)
+    parsed_limits = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
+    parsed_requests = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
+    found = [e for name in parsed_limits for e in _amount_errors(name, limits, parsed_limits, f"{path}.limits")]
+    found += [
+        e for name in parsed_requests for e in _amount_errors(name, requests, parsed_requests, f"{path}.requests")
+    ]
+    for name, amount in parsed_requests.items():
+        found += _limit_errors(name, amount, parsed_limits.get(name), path)
     return found
 
 
-def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
-    found = []
-    for name in sorted(amounts):
-        place, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
-        found += checks.well_formed(name, place, names.container_resource_name_faults)
-        if amount.sign() < 0:
-            found.append(invalid(place, amounts[name], checks.NOT_NEGATIVE))
-        elif _is_whole(name) and amount.milli_value() % 1000:
-            found.append(invalid(place, amounts[name], "must be an integer"))
+def _amount_errors(name: str, given: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
+    place, amount = f"{path}[{name}]", parsed[name]
+    found = checks.well_formed(name, place, names.container_resource_name_faults)
+    if amount.sign() < 0:
+        found.append(invalid(place, given[name], checks.NOT_NEGATIVE))
+    elif _is_whole(name) and amount.milli_value() % 1000:
+        found.append(invalid(place, given[name], "must be an integer"))
     return found
 
 
-def _limit_errors(name: str, request: str, limit: str | None, path: str) -> list[FieldError]:
+def _limit_errors(name: str, amount: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:
     """The error of a request that does not fit its limit; resources in whole units cannot be overcommitted."""
-    is_whole, place = _is_whole(name), f"{path}.requests"
     if limit is None:
         message = "Limit must be set for non overcommitable resources"
-        return [required(f"{path}.limits", message)] if is_whole else []
-    amount, most = Quantity.parse(str(request)), Quantity.parse(str(limit))
-    if is_whole:
-        return checks.holds(amount == most, place, str(amount), f"must be equal to {name} limit of {most}")
-    return checks.holds(not amount > most, place, str(amount), f"must be less than or equal to {name} limit of {most}")
+        return [required(f"{path}.limits", message)] if _is_whole(name) else []
+    if _is_whole(name) and amount != limit:
+        return [invalid(f"{path}.requests", str(amount), f"must be equal to {name} limit of {limit}")]
+    if amount > limit:
+        return [invalid(f"{path}.requests", str(amount), f"must be less than or equal to {name} limit of {limit}")]
+    return []
 
 
 def _is_whole(name: str) -> bool:

@@ -71,7 +71,7 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | N
     found += checks.required_one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", _DNS_POLICIES)
     found += checks.optional_one_of(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
     found += security_context_validation.pod_errors(spec, path)
-    found += scheduling_validation.affinity_errors(spec.get("affinity") or {}, f"{path}.affinity")
+    found += checks.optional(spec.get("affinity"), f"{path}.affinity", scheduling_validation.affinity_errors)
     found += _dns_config_errors(spec, f"{path}.dnsConfig")
     found += _gate_errors(spec, path)
     spread = spec.get("topologySpreadConstraints") or []
@@ -79,9 +79,7 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | N
     found += checks.optional(spec.get("os"), f"{path}.os", _system_errors)
     found += metadata.label_errors(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     found += _name_errors(spec, path)
-    deadline_s, message = spec.get("activeDeadlineSeconds"), f"must be between 1 and {_INT32_MAX}, inclusive"
-    is_deadline = deadline_s is None or 1 <= deadline_s <= _INT32_MAX
-    found += checks.holds(is_deadline, f"{path}.activeDeadlineSeconds", deadline_s, message)
+    found += checks.optional(spec.get("activeDeadlineSeconds"), f"{path}.activeDeadlineSeconds", _deadline_errors)
     found += checks.each(spec.get("hostAliases"), f"{path}.hostAliases", _alias_errors)
     found += checks.each(spec.get("tolerations"), f"{path}.tolerations", scheduling_validation.toleration_errors)
     found += volume_validation.file_key_errors(spec, path)
@@ -102,8 +100,11 @@ _NAME_RULES = {
 
 
 def _name_errors(spec: Object, path: str) -> list[FieldError]:
-    rules = _NAME_RULES.items()
-    return [e for name, rule in rules for e in checks.well_formed_if_set(spec.get(name), f"{path}.{name}", rule)]
+    found = []
+    for name, rule in _NAME_RULES.items():
+        if value := spec.get(name):
+            found += checks.well_formed(value, f"{path}.{name}", rule)
+    return found
 
 
 def _gate_errors(spec: Object, path: str) -> list[FieldError]:
@@ -124,6 +125,11 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
 def _system_errors(system: Object, path: str) -> list[FieldError]:
     name = system.get("name")
     return checks.one_of(name, path, _SYSTEMS) if name else [required(f"{path}.name")]
+
+
+def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
+    is_valid = 1 <= deadline_s <= _INT32_MAX
+    return checks.holds(is_valid, path, deadline_s, f"must be between 1 and {_INT32_MAX}, inclusive")
 
 
 def _alias_errors(alias: Object, path: str) -> list[FieldError]:

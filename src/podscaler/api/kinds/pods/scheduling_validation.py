@@ -125,17 +125,21 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     """The field errors of the toleration at `path`."""
     key, operator, effect, value = (toleration.get(name, "") for name in ("key", "operator", "effect", "value"))
     place = f"{path}.operator"
-    found = checks.well_formed_if_set(key, f"{path}.key", names.label_key_faults)
-    message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-    found += checks.holds(key or operator == "Exists", place, operator, message)
+    found = checks.well_formed(key, f"{path}.key", names.label_key_faults) if key else []
+    if not key and operator != "Exists":
+        message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        found.append(invalid(place, operator, message))
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         found.append(invalid(f"{path}.effect", effect, message))
     if operator in ("", "Equal"):
         found += checks.well_formed(value, place, names.label_value_faults)
     elif operator == "Exists":
-        found += checks.holds(not value, place, value, "value must be empty when `operator` is 'Exists'")
+        if value:
+            found.append(invalid(place, value, "value must be empty when `operator` is 'Exists'"))
     else:
         known = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
         found.append(not_supported(place, operator, known))
-    return found + (checks.one_of(effect, f"{path}.effect", _EFFECTS) if effect else [])
+    if effect and effect not in _EFFECTS:
+        found.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return found

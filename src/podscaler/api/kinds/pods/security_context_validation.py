@@ -26,8 +26,10 @@ _SYSCTL_MAX = 253
 
 
 def pod_errors(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with the security context of the pod spec at `path`, and with what it shares with the host."""
-    context, place = spec.get("securityContext") or {}, f"{path}.securityContext"
+    """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host."""
+    context, place = spec.get("securityContext"), f"{path}.securityContext"
+    if not context:
+        return _host_errors(spec, path)
     found = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), place)
     found += checks.each(context.get("supplementalGroups"), f"{place}.supplementalGroups", _number_errors)
     found += _host_errors(spec, path)
@@ -38,8 +40,10 @@ def pod_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def container_errors(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
-    """What is wrong with the security context of the container at `path`."""
-    context, place = container.get("securityContext") or {}, f"{path}.securityContext"
+    """The field errors of the security context of the container at `path`."""
+    context, place = container.get("securityContext"), f"{path}.securityContext"
+    if not context:
+        return []
     found = _id_errors(context, ("runAsUser", "runAsGroup"), place)
     mount = context.get("procMount")
     found += checks.optional_one_of(mount, f"{place}.procMount", _PROC_MOUNTS)
