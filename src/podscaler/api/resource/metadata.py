@@ -36,7 +36,7 @@ _SET_BY_THE_SYSTEM = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def validate_metadata(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the metadata of an object to be stored, in upstream's order.
+    """The field errors of the metadata of an object to be stored, in upstream's order.
 
     Args:
         resource: its kind.
@@ -67,7 +67,7 @@ def _as_name(prefix: str) -> str:
 
 
 def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
-    """What is wrong with a map of labels; every fault is at `path` itself and shows the key or the value."""
+    """The field errors of a map of labels; every fault is at `path` itself and shows the key or the value."""
     found = []
     for key in sorted(labels):
         found += checks.well_formed(key, path, names.label_key_faults)
@@ -76,7 +76,7 @@ def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
 
 
 def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldError]:
-    """What is wrong with a map of annotations: keys that are no qualified names, too much text in all."""
+    """The field errors of a map of annotations: keys that are no qualified names, too much text in all."""
     found = []
     for key in sorted(annotations):
         found += [invalid(path, key, text) for text in names.label_key_faults(key.lower())]
@@ -85,7 +85,7 @@ def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldEr
 
 
 def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
-    """What is wrong with owner references: parts that are missing, more than one controller."""
+    """The field errors of owner references: parts that are missing, more than one controller."""
     found = []
     controllers: list[str] = []
     for index, owner in enumerate(owners):

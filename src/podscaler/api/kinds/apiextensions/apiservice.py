@@ -47,7 +47,7 @@ def _available(service: Object) -> Object:
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with an APIService to be stored."""
+    """The field errors of an APIService to be stored."""
     spec = new.get("spec") or {}
     group, version = spec.get("group", ""), spec.get("version", "")
     name, wanted = new["metadata"].get("name", ""), f"{version}.{group}"
@@ -66,8 +66,7 @@ def _priority_errors(spec: Object) -> list[FieldError]:
     found = []
     for name, limit in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
         given = spec.get(name, 0)
-        if not 0 < given <= limit:
-            found.append(invalid(f"spec.{name}", given, f"must be positive and less than {limit}"))
+        found += checks.holds(0 < given <= limit, f"spec.{name}", given, f"must be positive and less than {limit}")
     return found
 
 
@@ -98,7 +97,7 @@ def _local_errors(spec: Object) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with a status to be stored."""
+    """The field errors of a status to be stored."""
     return [
         not_supported(f"status.conditions[{number}].status", condition.get("status", ""), _STATUSES)
         for number, condition in enumerate((new.get("status") or {}).get("conditions") or [])

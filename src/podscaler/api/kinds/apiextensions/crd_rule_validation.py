@@ -1,4 +1,4 @@
-"""What is wrong with x-kubernetes-validations: their form, their expressions, and defaults that break them.
+"""Validates x-kubernetes-validations: their form, their expressions, and defaults that break them.
 
 Called by `crd_schema_validation`: `faults` for every node, `expression_errors` for a schema that is structural.
 The language is imported only where there are rules.
@@ -25,7 +25,7 @@ _SHOWN = ("rule", "message", "messageExpression", "reason", "fieldPath", "option
 
 
 def validate(rules: list[Object], schema: Object, path: str) -> list[FieldError]:
-    """What is wrong with the form of the rules of one node, whose schema is `schema`."""
+    """The field errors of the form of the rules of one node, whose schema is `schema`."""
     return [error for index, rule in enumerate(rules) for error in _rule_errors(rule, schema, f"{path}[{index}]")]
 
 
@@ -55,8 +55,7 @@ def _field_path_errors(text: str, schema: Object, path: str) -> list[FieldError]
     found = []
     if text and not text.strip():
         found.append(invalid(path, text, "must be non-empty if specified"))
-    if _has_lines(text):
-        found.append(invalid(path, text, "must not contain line breaks"))
+    found += checks.holds(not _has_lines(text), path, text, "must not contain line breaks")
     if text and rule_paths.normalized(text, schema) is None:
         found.append(invalid(path, text, "must be a valid path"))
     return found

@@ -1,6 +1,6 @@
-"""What is wrong with the schema of a CustomResourceDefinition's version.
+"""Validates the schema of a CustomResourceDefinition's version.
 
-Called by `crd_validation`. Three passes, as upstream makes them: what any schema may say, what a structural schema must
+Three passes, as upstream makes them: what any schema may say, what a structural schema must
 say (`crd_structure_validation`), and, if nothing else is wrong, whether its defaults fit it.
 
 Source: the API documentation of structural schemas and of JSONSchemaProps; upstream's validation messages.
@@ -11,44 +11,33 @@ from typing import Any
 
 from podscaler.api.crd import pruning, structural, validation
 from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
-from podscaler.api.kinds.apiextensions import crd_list_type_validation, crd_rule_validation, crd_structure_validation
+from podscaler.api.kinds.apiextensions import crd_rule_validation, crd_structure_validation
 from podscaler.api.machinery import formats, patterns
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
-from podscaler.api.resource import semantics
-
-Schema = dict[str, Any]
+from podscaler.api.resource import checks, semantics
 
 MAX_SELECTABLE_FIELDS = 8
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_AT_ROOT_WITH_STATUS = {
-    "description": "Description",
-    "type": "Type",
-    "format": "Format",
-    "title": "Title",
-    "maximum": "Maximum",
-    "exclusiveMaximum": "ExclusiveMaximum",
-    "minimum": "Minimum",
-    "exclusiveMinimum": "ExclusiveMinimum",
-    "maxLength": "MaxLength",
-    "minLength": "MinLength",
-    "pattern": "Pattern",
-    "maxItems": "MaxItems",
-    "minItems": "MinItems",
-    "uniqueItems": "UniqueItems",
-    "multipleOf": "MultipleOf",
-    "required": "Required",
-    "items": "Items",
-    "properties": "Properties",
-    "externalDocs": "ExternalDocs",
-    "example": "Example",
+_TEXT_LIMITS = ("maxLength", "minLength", "pattern")
+_NUMBER_LIMITS = ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")
+_LIST_LIMITS = ("maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties")
+_DESCRIPTIONS = ("description", "type", "format", "title")
+_EXTENSIONS = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
+_PLAIN = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_LIST_LIMITS, "externalDocs", "example")
+_AT_ROOT_WITH_STATUS = {name: f"{name[0].upper()}{name[1:]}" for name in _PLAIN} | _EXTENSIONS
+"""What the root of a schema with a status subresource may have, and its names in Go."""
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+Schema = dict[str, Any]
+
+LIST_TYPES = ("atomic", "set", "map")
+_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
 def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
-    """What is wrong with a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
+    """The field errors of a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
     if schema is None:
         return []
     found = _root_errors(schema, path, has_status=has_status)
@@ -73,7 +62,7 @@ def _is_unsupported(schema: Schema) -> bool:
 
 def set_warnings(schema: Schema) -> list[str]:
     """What is said of the sets in a schema."""
-    found = crd_list_type_validation.warnings(schema)
+    found = _node_set_warnings(schema)
     for _, child in children(schema, ""):
         found += set_warnings(child)
     return found
@@ -87,7 +76,7 @@ def unknown_formats(schema: Schema) -> list[str]:
 
 
 def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
-    """What is wrong with the path of a selectable field: it must lead to a plain value."""
+    """The field errors of the path of a selectable field: it must lead to a plain value."""
     if not json_path:
         return [required(path)]
     if not json_path.startswith("."):
@@ -157,7 +146,7 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -
     found = _own_errors(schema, path)
     if "default" in schema and no_default:
         found.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
-    found += crd_list_type_validation.validate(schema, path)
+    found += _list_type_errors(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
     found += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
@@ -244,3 +233,81 @@ def _of_default(schema: Structural, path: str) -> list[FieldError]:
 def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
     """Faults of a value, which has no path of its own, at the path of the default."""
     return [FieldError(one.reason, path if one.field == "<nil>" else f"{path}.{one.field}", one.text) for one in errors]
+
+
+def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:
+    """The field errors of the list type of one node."""
+    wanted, keys = schema.get(_TYPE), schema.get(_KEYS) or []
+    found = []
+    if wanted is not None:
+        found += _typed_list_errors(schema, wanted, path)
+    if keys and wanted is None:
+        found.append(required(f"{path}.{_TYPE}", f"must be map if {_KEYS} is non-empty"))
+    elif keys and wanted != "map":
+        found.append(invalid(f"{path}.{_TYPE}", wanted, f"must be map if {_KEYS} is non-empty"))
+    return found + (_list_map_errors(schema, keys, path) if wanted == "map" else [])
+
+
+def _node_set_warnings(schema: Schema) -> list[str]:
+    """What is said of a set (one node) whose elements are no plain values."""
+    items = schema.get("items")
+    kind = items.get("type") if isinstance(items, dict) and schema.get(_TYPE) == "set" else None
+    if kind not in ("array", "object"):
+        return []
+    return [f'{_TYPE}: set for items of type "{kind}" is not supported by server-side apply or CEL validation rules']
+
+
+def _typed_list_errors(schema: Schema, wanted: str, path: str) -> list[FieldError]:
+    kind = schema.get("type", "")
+    found = []
+    if kind != "array":
+        text = f"must be array if {_TYPE} is specified"
+        found.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    elif wanted == "set" and isinstance(schema.get("items"), dict):
+        found += _set_errors(schema["items"], f"{path}.items")
+    return found + checks.one_of(wanted, f"{path}.{_TYPE}", LIST_TYPES)
+
+
+def _set_errors(items: Schema, path: str) -> list[FieldError]:
+    """Elements of a set are compared as a whole, so that they must be owned as a whole, and there must be some."""
+    if items.get("nullable"):
+        return [forbidden(f"{path}.nullable", f"cannot be nullable when {_TYPE} is set")]
+    kind = items.get("type")
+    name = {"array": _TYPE, "object": "x-kubernetes-map-type"}.get(str(kind), "")
+    if not name or items.get(name) == "atomic" or (kind == "array" and items.get(name) is None):
+        return []
+    text = f"must be atomic as item of a list with {_TYPE}=set"
+    return [invalid(f"{path}.{name}", None if kind == "object" else items[name], text)]
+
+
+def _list_map_errors(schema: Schema, keys: list[str], path: str) -> list[FieldError]:
+    items = schema.get("items")
+    found = checks.present(keys, f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")
+    if items is None:
+        return [*found, required(f"{path}.items", f"must have a schema if {_TYPE} is map")]
+    if not isinstance(items, dict):
+        return [*found, invalid(f"{path}.items", items, f"must only have a single schema if {_TYPE} is map")]
+    if items.get("type") != "object":
+        text = f"must be object if parent array's {_TYPE} is map"
+        return [*found, invalid(f"{path}.items.type", items.get("type", ""), text)]
+    for index, key in enumerate(keys):
+        found += _key_errors(items, key, keys, path)
+        found += checks.holds(key not in keys[:index], f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
+    return found
+
+
+def _key_errors(items: Schema, key: str, keys: list[str], path: str) -> list[FieldError]:
+    member = (items.get("properties") or {}).get(key)
+    if member is None:
+        return [invalid(f"{path}.{_KEYS}", keys, "entries must all be names of item properties")]
+    below = f"{path}.items.properties[{key}]"
+    found = []
+    if member.get("type") in ("array", "object"):
+        text = f"must be a scalar type if parent array's {_TYPE} is map"
+        found.append(invalid(f"{below}.type", items.get("type"), text))
+    said = f"this property is in {_KEYS}, so it"
+    if "default" not in member and key not in (items.get("required") or []):
+        found.append(required(f"{below}.default", f"{said} must have a default or be a required property"))
+    if member.get("nullable"):
+        found.append(forbidden(f"{below}.nullable", f"{said} cannot be nullable"))
+    return found

@@ -1,7 +1,5 @@
 """What a schema must say to be structural: types everywhere, metadata left alone, logic that only restricts.
 
-Called by `crd_schema_validation`.
-
 Rules: outside `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is int-or-string, or keeps unknown fields);
 inside them nothing may be said that changes what an object may have.
 

@@ -1,4 +1,4 @@
-"""What is wrong with a CustomResourceDefinition: names, versions, columns, subresources, conversion; its status.
+"""Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; its status.
 
 Called by the record of the kind. Schemas are `crd_schema_validation`'s.
 
@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from podscaler.api.kinds.apiextensions import crd_conditions, crd_conversion_validation, crd_schema_validation
+from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
+from podscaler.api.machinery import names
 from podscaler.api.machinery import names as name_rules
-from podscaler.api.machinery.field import FieldError, duplicate, invalid, required, too_many
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_many
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import quoting
@@ -30,10 +31,13 @@ _SHARED = {
     "selectableFields": "selectableFields",
 }
 """What upstream keeps above the versions where all say the same, and how it is called there."""
+STRATEGIES = ("None", "Webhook")
+_REVIEW_VERSIONS = ("v1", "v1beta1")
+PORT_MAX = 65_535
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a definition; `old` is the stored one, None for a new one."""
+    """The field errors of a definition; `old` is the stored one, None for a new one."""
     spec = new["spec"]
     found = _name_errors(new) if old is None else []
     found += _spec_errors(spec)
@@ -49,7 +53,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object) -> list[FieldError]:
-    """What is wrong with the status."""
+    """The field errors of the status."""
     status = new.get("status") or {}
     return _names_errors(status.get("acceptedNames") or {}, "status.acceptedNames")
 
@@ -85,7 +89,7 @@ def _spec_errors(spec: Object) -> list[FieldError]:
         required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
     ]
     found += _names_errors(names, "spec.names")
-    return found + crd_conversion_validation.validate(spec.get("conversion") or {}, "spec.conversion")
+    return found + _conversion_errors(spec.get("conversion") or {}, "spec.conversion")
 
 
 def _group_errors(group: str) -> list[FieldError]:
@@ -183,7 +187,7 @@ def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[
 
 
 def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool) -> list[FieldError]:
-    """What is wrong with the parts of a version that are named in `paths`."""
+    """The field errors of the parts of a version that are named in `paths`."""
     judges: dict[str, Callable[[Any, str], list[FieldError]]] = {
         "schema": lambda value, path: crd_schema_validation.validate(
             value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
@@ -343,3 +347,67 @@ def _approval_state(approval: str) -> str:
     except ValueError:
         return "invalid"
     return "approved" if parts.scheme and parts.netloc else "invalid"
+
+
+def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
+    """The field errors of a conversion."""
+    strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
+    found = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
+    if not strategy:
+        found = [required(f"{path}.strategy")]
+    config = (webhook or {}).get("clientConfig")
+    versions = (webhook or {}).get("conversionReviewVersions") or []
+    if strategy == "Webhook":
+        return found + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
+    text = "should not be set when strategy is not set to Webhook"
+    found += [forbidden(f"{path}.webhookClientConfig", text)] if config is not None else []
+    return found + ([forbidden(f"{path}.conversionReviewVersions", text)] if versions else [])
+
+
+def _client_errors(config: Object | None, path: str) -> list[FieldError]:
+    if config is None:
+        return [required(path, "required when strategy is set to Webhook")]
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        return [required(path, "exactly one of url or service is required")]
+    return _url_errors(url, f"{path}.url") if url is not None else _service_errors(service or {}, f"{path}.service")
+
+
+def _url_errors(url: str, path: str) -> list[FieldError]:
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{form}")]
+    found = checks.holds(parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{form}")
+    found += checks.holds(parts.netloc, path, parts.netloc, f"host must be specified{form}")
+    if parts.username is not None:
+        found.append(invalid(path, parts.username, "user information is not permitted in the URL"))
+    found += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
+    return found + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _service_errors(service: Object, path: str) -> list[FieldError]:
+    found = checks.present(service.get("name"), f"{path}.name", "service name is required")
+    found += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
+    port = service.get("port", 443)
+    if not 1 <= port <= PORT_MAX:
+        text = "port is not valid: must be between 1 and 65535, inclusive"
+        found.append(invalid(f"{path}.port", port, text))
+    return found
+
+
+def _review_errors(versions: list[str], path: str) -> list[FieldError]:
+    below = f"{path}.conversionReviewVersions"
+    if not versions:
+        return [required(below)]
+    found = []
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            found.append(invalid(f"{below}[{index}]", version, "duplicate version"))
+            continue
+        texts = names.dns_1035_label_faults(version)
+        found += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
+    if not set(versions) & set(_REVIEW_VERSIONS):
+        found.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
+    return found

@@ -45,7 +45,7 @@ def fill(daemon_set: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a DaemonSet to be stored."""
+    """The field errors of a DaemonSet to be stored."""
     spec = new["spec"]
     found = workload_spec.selector_errors(spec, "daemonset") if spec.get("selector") is not None else []
     found += workload_spec.template_errors(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
@@ -81,7 +81,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a DaemonSet."""
+    """The field errors of the status of a DaemonSet."""
     return workload_spec.status_count_errors(new.get("status") or {}, *_COUNTS, *_MORE_COUNTS, "collisionCount")
 
 

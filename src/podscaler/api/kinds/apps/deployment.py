@@ -33,7 +33,7 @@ def fill(deployment: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a Deployment to be stored."""
+    """The field errors of a Deployment to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     found = workload_spec.count_errors(spec, "replicas")
     found += workload_spec.replicated_errors(spec, old_spec)
@@ -78,7 +78,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a Deployment."""
+    """The field errors of the status of a Deployment."""
     status = new.get("status") or {}
     found = workload_spec.status_count_errors(status, *_COUNTS, "unavailableReplicas", "collisionCount")
     return found + workload_spec.replica_count_errors(status, "updatedReplicas", "readyReplicas", "availableReplicas")

@@ -45,7 +45,7 @@ def _adopt_labels(controller: Object, labels: dict[str, str] | None) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a ReplicaSet to be stored."""
+    """The field errors of a ReplicaSet to be stored."""
     spec = new["spec"]
     found = workload_spec.count_errors(spec, "replicas", "minReadySeconds")
     found += workload_spec.replicated_errors(spec, old["spec"] if old else None)
@@ -53,7 +53,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_controller(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with a ReplicationController to be stored."""
+    """The field errors of a ReplicationController to be stored."""
     spec = new["spec"]
     found = workload_spec.count_errors(spec, "minReadySeconds")
     selector = spec.get("selector") or {}
@@ -69,7 +69,7 @@ def validate_controller(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of either kind."""
+    """The field errors of the status of either kind."""
     status = new.get("status") or {}
     found = workload_spec.status_count_errors(status, *_COUNTS)
     return found + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)

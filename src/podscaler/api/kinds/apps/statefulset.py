@@ -56,7 +56,7 @@ def _fill_update_strategy(strategy: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a StatefulSet to be stored."""
+    """The field errors of a StatefulSet to be stored."""
     spec = new["spec"]
     policy, path = spec.get("podManagementPolicy", ""), "spec.podManagementPolicy"
     found = checks.holds(policy in _MANAGEMENT, path, policy, "must be 'OrderedReady' or 'Parallel'")
@@ -119,8 +119,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
     found = checks.not_negative(partition, f"{path}.partition")
     found += int_or_percent.faults(unavailable, f"{path}.maxUnavailable")
-    if int_or_percent.is_zero(unavailable):
-        found.append(invalid(f"{path}.maxUnavailable", unavailable, "cannot be 0"))
+    found += checks.holds(not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0")
     return found + int_or_percent.at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
@@ -134,7 +133,7 @@ def _change_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a StatefulSet."""
+    """The field errors of the status of a StatefulSet."""
     status = new.get("status") or {}
     found = workload_spec.status_count_errors(status, *_COUNTS)
     return found + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
@@ -175,7 +174,7 @@ RESOURCE = Resource(
 
 
 def _validate_revision(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a ControllerRevision to be stored; its data never change."""
+    """The field errors of a ControllerRevision to be stored; its data never change."""
     data, revision = new.get("data"), new.get("revision", 0)
     found = [required("data", "data is mandatory")] if data is None and old is None else []
     if old is not None and not semantics.same(data, old.get("data")):

@@ -25,7 +25,7 @@ _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 
 def validate_config_map(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a ConfigMap to be stored: keys, double keys, size, changes of an immutable one."""
+    """The field errors of a ConfigMap to be stored: keys, double keys, size, changes of an immutable one."""
     data, binary = new.get("data") or {}, new.get("binaryData") or {}
     found = _key_errors(data, "data")
     found += _key_errors(binary, "binaryData")
@@ -38,7 +38,7 @@ def validate_config_map(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_secret(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a Secret to be stored: keys, size, keys that its type demands, changes of an immutable one."""
+    """The field errors of a Secret to be stored: keys, size, keys that its type requires, immutability."""
     data = new.get("data") or {}
     found = _key_errors(data, "data")
     if sum(map(_decoded_bytes, data.values())) > MAX_BYTES:
@@ -49,8 +49,7 @@ def validate_secret(new: Object, old: Object | None) -> list[FieldError]:
         found += [required("data[username]"), required("data[password]")]
     if kind == _OF_ACCOUNT and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME):
         found.append(required(f"metadata.annotations[{_ACCOUNT_NAME}]"))
-    if old is not None and kind != old.get("type", ""):
-        found.append(invalid("type", kind, checks.IMMUTABLE))
+    found += [] if old is None else checks.unchanged(kind, old.get("type", ""), "type")
     return found + _immutable_errors(new, old, "data")
 
 

@@ -70,7 +70,7 @@ def from_core(event: Object) -> Object:
     return shown
 
 
-def validate(new: Object, old: Object | None) -> list[FieldError]:
+def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of an event written through core/v1.
 
     Its namespace must be that of the object; an event with an `eventTime` must also name its reporter.
@@ -131,7 +131,7 @@ def _update_errors(new: Object, old: Object) -> list[FieldError]:
         value, before = new.get(key) or None, old.get(key) or None
         if value != before:
             shown = go_struct.shown(value, "core/v1.ObjectReference") if value and name in _REFERENCES else value
-            found.append(invalid(name, shown, "field is immutable"))
+            found.append(invalid(name, shown, checks.IMMUTABLE))
     return found
 
 

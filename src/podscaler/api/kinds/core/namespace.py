@@ -48,7 +48,7 @@ def _is_held(namespace: Object) -> bool:
 
 
 def validate_status(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a namespace: its phase says whether it is being deleted."""
+    """The field errors of the status of a namespace: its phase says whether it is being deleted."""
     phase = (new.get("status") or {}).get("phase", "")
     is_going = old is not None and "deletionTimestamp" in old["metadata"]
     wanted, when = ("Terminating", "is not") if is_going else ("Active", "is")

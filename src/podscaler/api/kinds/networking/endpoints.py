@@ -30,7 +30,7 @@ def fill(endpoints: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with Endpoints to be stored; subsets that were stored before may stay as they are."""
+    """The field errors of Endpoints to be stored; subsets that were stored before may stay as they are."""
     subsets = new.get("subsets") or []
     if old is not None and subsets == (old.get("subsets") or []):
         return []
@@ -84,7 +84,7 @@ def _address_errors(address: Object, path: str) -> list[FieldError]:
 
 @lru_cache(maxsize=8192)
 def _notation_messages(ip: str) -> tuple[str, ...]:
-    """What is wrong with how the address is written; kept, as large objects are written often, and change little."""
+    """What is wrong with the notation of an address; cached, as large objects are written often and change little."""
     plain = addresses.without_leading_zeros(ip)
     address = _find(plain)
     if address is None:
@@ -97,7 +97,7 @@ def _notation_messages(ip: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _range_messages(ip: str) -> tuple[str, ...]:
-    """What forbids the address as one that others reach, judged apart from how it is written."""
+    """What forbids an address, whatever its notation, as one that other machines reach."""
     address = _find(addresses.without_leading_zeros(ip))
     if address is None:
         return ("must be a valid IP address",)

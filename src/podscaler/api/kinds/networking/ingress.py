@@ -37,7 +37,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of an Ingress: addresses that are none."""
+    """The field errors of the status of an Ingress: addresses that are none."""
     listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     return checks.each(listed, "status.loadBalancer.ingress", _entrance_errors)
 

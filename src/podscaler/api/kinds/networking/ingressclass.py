@@ -22,7 +22,7 @@ def fill(ingress_class: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an IngressClass to be stored; its controller never changes."""
+    """The field errors of an IngressClass to be stored; its controller never changes."""
     spec = new.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
     found = references.domain_path_errors(controller, "spec.controller")

@@ -27,7 +27,7 @@ def fill(policy: Object) -> None:
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with a NetworkPolicy to be stored."""
+    """The field errors of a NetworkPolicy to be stored."""
     spec = new["spec"]
     found = label_selector.validate(spec.get("podSelector") or {}, "spec.podSelector")
     found += checks.each(spec.get("ingress"), "spec.ingress", partial(_rule_errors, peers="from"))

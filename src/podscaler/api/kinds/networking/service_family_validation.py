@@ -25,8 +25,7 @@ def related_errors(spec: Object) -> list[FieldError]:
     bad = _address_errors(given)
     if bad:
         return found + bad
-    if len(given) > _ADDRESSES_MAX:
-        found.append(invalid(_IPS, given, "may only hold up to 2 values"))
+    found += checks.holds(len(given) <= _ADDRESSES_MAX, _IPS, given, "may only hold up to 2 values")
     if len(given) > 1 and len({_family(each) for each in given}) == 1:
         found.append(invalid(_IPS, given, "may specify no more than one IP for each IP family"))
     return found + _match_errors(given, spec.get("ipFamilies") or [])

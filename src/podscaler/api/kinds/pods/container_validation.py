@@ -119,8 +119,7 @@ def _lifecycle_errors(container: Object, path: str) -> list[FieldError]:
         for name in ("postStart", "preStop"):
             found += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
     for name in _PROBES:
-        if (probe := container.get(name)) is not None:
-            found += _probe_errors(probe, f"{path}.{name}")
+        found += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
     return found
 
 
@@ -129,8 +128,7 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
     grace_s, place = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
     found = _handler_errors(probe, path)
     for name in _PROBE_NUMBERS:
-        if (number := probe.get(name)) is not None:
-            found += checks.not_negative(number, f"{path}.{name}")
+        found += checks.optional(probe.get(name), f"{path}.{name}", checks.not_negative)
     found += checks.holds(grace_s is None or grace_s > 0, place, grace_s, "must be greater than 0")
     if path.endswith("readinessProbe"):
         return found + checks.holds(grace_s is None, place, grace_s, "must not be set for readinessProbes")

@@ -1,6 +1,6 @@
 """What upstream's admission plugins set in a new pod.
 
-Called by the record of Pod. The API server applies the pod's classes (`pod_classes`) before.
+The API server applies the pod's classes (`pod_classes`) before.
 
 Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
 Differs: without the ServiceAccount plugin, as in the golden captures.

@@ -27,7 +27,7 @@ def fill(budget: Object) -> None:
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with a PodDisruptionBudget to be stored."""
+    """The field errors of a PodDisruptionBudget to be stored."""
     spec = new["spec"]
     found = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -43,7 +43,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a PodDisruptionBudget."""
+    """The field errors of the status of a PodDisruptionBudget."""
     status = new.get("status") or {}
     found = workload_spec.status_count_errors(status, *_COUNTS)
     return found + status_subresource.validate_conditions(status.get("conditions"), "status.conditions")

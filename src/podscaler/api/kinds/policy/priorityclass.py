@@ -35,7 +35,7 @@ def fill(priority_class: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a PriorityClass to be stored."""
+    """The field errors of a PriorityClass to be stored."""
     value, policy = new.get("value", 0), new.get("preemptionPolicy", "")
     if old is not None:
         changed = (("value", value, old.get("value", 0)), ("preemptionPolicy", policy, old.get("preemptionPolicy", "")))

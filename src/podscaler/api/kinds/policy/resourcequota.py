@@ -24,22 +24,11 @@ _RESOURCES_BY_SCOPE = {
     "Terminating": _OF_PODS,
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
-"""What can be counted among the objects of a scope, of the standard resources."""
+"""The standard resources that a quota with the scope can limit."""
 _CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 _WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
-_COUNTED = frozenset(
-    {
-        "configmaps",
-        "persistentvolumeclaims",
-        "pods",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "services",
-        "services.loadbalancers",
-        "services.nodeports",
-    }
-)
+_OBJECTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets")
+_COUNTED = frozenset({*_OBJECTS, "services", "services.loadbalancers", "services.nodeports"})
 
 
 def fill(quota: Object) -> None:
@@ -49,7 +38,7 @@ def fill(quota: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a ResourceQuota to be stored; its scopes never change."""
+    """The field errors of a ResourceQuota to be stored; its scopes never change."""
     spec = new.get("spec") or {}
     hard, scopes, selector = spec.get("hard") or {}, spec.get("scopes") or [], spec.get("scopeSelector")
     found = _amount_errors(hard, "spec.hard")
@@ -62,7 +51,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a ResourceQuota."""
+    """The field errors of the status of a ResourceQuota."""
     status = new.get("status") or {}
     return [error for part in ("hard", "used") for error in _amount_errors(status.get(part) or {}, f"status.{part}")]
 
@@ -82,14 +71,13 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
 def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
     found = []
     for scope in scopes:
-        if scope not in _RESOURCES_BY_SCOPE:
-            found.append(invalid(path, scopes, "unsupported scope"))
+        found += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
         found += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
     return found + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
 
 
 def _misapplied(scope: str, hard: Object) -> Iterable[str]:
-    """The resources that cannot be counted among the objects of a scope."""
+    """The limited resources that a quota with the scope cannot limit."""
     known = _RESOURCES_BY_SCOPE.get(scope)
     return (name for name in hard if known and names.is_standard_quota_resource(name) and name not in known)
 
@@ -100,8 +88,7 @@ def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
     found = []
     for each in listed:
         scope = each.get("scopeName", "")
-        if scope not in _RESOURCES_BY_SCOPE:
-            found.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        found += checks.holds(scope in _RESOURCES_BY_SCOPE, f"{path}.scopeName", scope, "unsupported scope")
         found += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
         found += _operator_errors(each, path)
     named = {each.get("scopeName", "") for each in listed}

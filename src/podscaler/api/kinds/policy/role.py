@@ -36,8 +36,7 @@ def _rule_errors(rule: Object, path: str, *, namespaced: bool) -> list[FieldErro
     found = checks.present(rule.get("verbs"), f"{path}.verbs")
     if urls := rule.get("nonResourceURLs"):
         where = f"{path}.nonResourceURLs"
-        if namespaced:
-            found.append(invalid(where, urls, "namespaced rules cannot apply to non-resource URLs"))
+        found += checks.holds(not namespaced, where, urls, "namespaced rules cannot apply to non-resource URLs")
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             found.append(invalid(where, urls, "rules cannot apply to both regular resources and non-resource URLs"))
         return found

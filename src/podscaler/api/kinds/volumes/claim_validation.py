@@ -1,4 +1,4 @@
-"""What is wrong with a PersistentVolumeClaim, or with a template of one.
+"""Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
 Called by its record and by the validation of StatefulSets.
 
@@ -6,7 +6,7 @@ Source: upstream's messages; the API reference of core/v1.
 """
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, not_supported, required
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource import checks, go_struct, label_selector, semantics
 from podscaler.api.resource.resources import Object
@@ -17,22 +17,19 @@ _FIXED = "spec is immutable after creation except resources.requests and volumeA
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a PersistentVolumeClaim to be stored."""
+    """The field errors of a PersistentVolumeClaim to be stored."""
     found = validate_spec(new["spec"], "spec")
     return found if old is None else found + _change_errors(new, old)
 
 
 def validate_spec(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with the claim's spec at `path`."""
+    """The field errors of the claim's spec at `path`."""
     found = _mode_errors(spec, path)
     found += checks.optional(spec.get("selector"), f"{path}.selector", label_selector.validate)
     found += _size_errors(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
     for name in ("storageClassName", "volumeAttributesClassName"):
-        if given := spec.get(name):
-            found += checks.well_formed(given, f"{path}.{name}", names.dns_subdomain_faults)
-    if spec.get("volumeMode") not in _VOLUME_MODES:
-        found.append(not_supported(f"{path}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES))
-    return found
+        found += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_faults)
+    return found + checks.one_of(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
 
 
 def _mode_errors(spec: Object, path: str) -> list[FieldError]:
@@ -50,9 +47,7 @@ def _size_errors(requests: Object, path: str) -> list[FieldError]:
     if "storage" not in requests:
         return [required(f"{path}[storage]")]
     size = Quantity.parse(str(requests["storage"]))
-    if size.sign() > 0:
-        return []
-    return [invalid(f"{path}[storage]", str(size), "must be greater than zero")]
+    return checks.holds(size.sign() > 0, f"{path}[storage]", str(size), "must be greater than zero")
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
@@ -62,10 +57,7 @@ def _change_errors(new: Object, old: Object) -> list[FieldError]:
         lines = go_struct.difference(before, after, "core/v1.PersistentVolumeClaimSpec")
         found.append(forbidden("spec", f"{_FIXED}\n{lines}"))
     found += _shrinking_errors(new, old)
-    mode = new["spec"].get("volumeMode")
-    if mode != old["spec"].get("volumeMode"):
-        found.append(invalid("volumeMode", mode, checks.IMMUTABLE))
-    return found
+    return found + checks.unchanged(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
 
 
 def _compared(new: Object, old: Object) -> tuple[Object, Object]:

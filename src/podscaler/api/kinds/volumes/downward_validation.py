@@ -1,7 +1,5 @@
 """Rules for references to a pod's own fields and resources, in variables and in files of the downward API.
 
-Called by `env_validation`, `volume_validation` and `projected_volume_validation`.
-
 Source: upstream's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """
 
@@ -9,52 +7,26 @@ import re
 
 from podscaler.api.kinds.volumes import volume_paths
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, invalid, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-VARIABLE_FIELDS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-_CONVERTIBLE = {
-    name: name
-    for name in (
-        *VARIABLE_FIELDS,
-        "metadata.annotations",
-        "metadata.labels",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-    )
-} | {"status.phase": "status.phase", "spec.host": "spec.nodeName"}
-"""The labels of fields that upstream's converter knows -> the field that each means."""
+_IDENTITY = ("metadata.name", "metadata.namespace", "metadata.uid")
+_FILE_FIELDS = ("metadata.annotations", "metadata.labels", *_IDENTITY)
+_ADDRESSES = ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+VARIABLE_FIELDS = (*_IDENTITY, "spec.nodeName", "spec.serviceAccountName", *_ADDRESSES)
+_OTHERS = ("spec.restartPolicy", "spec.schedulerName", "status.phase")
+_CONVERTIBLE = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_OTHERS)} | {"spec.host": "spec.nodeName"}
+"""Field labels that upstream converts -> the field that each means."""
 _SUBSCRIPT = re.compile(r"(?P<name>.+?)\['(?P<key>.*)'\]", re.DOTALL)
-_RESOURCES = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-)
-_FILE_FIELDS = (
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
+_AMOUNTS = ("cpu", "ephemeral-storage", "memory")
+_RESOURCES = tuple(f"{side}.{name}" for side in ("limits", "requests") for name in _AMOUNTS)
+    f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
 )
 
 
 def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
-    """What is wrong with an ObjectFieldSelector.
+    """The field errors of an ObjectFieldSelector.
 
     Args:
         source: the selector.
@@ -88,16 +60,14 @@ def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
 
 
 def resource_errors(source: Object, path: str) -> list[FieldError]:
-    """What is wrong with a ResourceFieldSelector, its container's name aside."""
+    """The field errors of a ResourceFieldSelector, its container's name aside."""
     resource = source.get("resource", "")
-    if not resource:
-        return [required(f"{path}.resource")]
-    known = resource in _RESOURCES or resource.startswith(("limits.hugepages-", "requests.hugepages-"))
-    return [] if known else [not_supported(f"{path}.resource", resource, _RESOURCES)]
+    is_known = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
+    return [] if is_known else checks.required_one_of(resource, f"{path}.resource", _RESOURCES)
 
 
 def file_errors(item: Object, path: str) -> list[FieldError]:
-    """What is wrong with a file of the downward API; `path` is that of the volume's source, as upstream has it."""
+    """The field errors of a file of the downward API; `path` is that of the volume's source, as upstream has it."""
     where, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
     found = checks.present(where, f"{path}.path")
     found += volume_paths.file_errors(where, f"{path}.path")

@@ -1,6 +1,6 @@
-"""Validates the sources of a projected volume: the paths of its files above all.
+"""Validates the sources of a projected volume, above all the paths of their files.
 
-Called by `volume_validation`. What passes names files below the volume's directory only, and no file twice among the
+What passes names files below the volume's directory only, and no file twice among the
 sources whose paths upstream compares (those of tokens it does not).
 
 Source: upstream's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
@@ -29,10 +29,12 @@ _SIGNER_MAX_BYTES = 571
 
 
 def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
-    """What is wrong with the `projected` source at `path`.
+    """The field errors of the `projected` source at `path`.
 
     Args:
-        trusts_token_paths: whether tokens' paths are not checked, because the stored object has a wrong one already.
+        source: the volume's source.
+        path: its place.
+        trusts_token_paths: whether paths of tokens are not checked, because the stored object has an invalid one.
     """
     found: list[FieldError] = []
     taken = _Paths(path)
@@ -72,22 +74,25 @@ class _Paths:
         self._shown: set[str] = set()
 
     def take(self, path: str, shown: str) -> list[FieldError]:
-        """The conflict of `path` with earlier ones, named by `shown`; upstream tells each name once."""
+        """The error of a `path` that an earlier file has; each `shown` value is reported once, as upstream does."""
         if path not in self._taken:
             self._taken.add(path)
             return []
-        is_told = shown in self._shown
+        is_reported = shown in self._shown
         self._shown.add(shown)
-        return [] if is_told else [invalid(self._place, shown, "conflicting duplicate paths")]
+        return checks.holds(is_reported, self._place, shown, "conflicting duplicate paths")
 
 
 def _keys_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
     name = part.get("name", "")
-    found = checks.present(name, f"{path}.name")
-    for index, item in enumerate(part.get("items") or []):
-        found += volume_paths.key_errors(item, f"{path}.items[{index}]")
-        found += taken.take(item["path"], name) if item.get("path") else []
-    return found
+    return checks.present(name, f"{path}.name") + checks.each(
+        part.get("items"),
+        f"{path}.items",
+        lambda item, at: [
+            *volume_paths.key_errors(item, at),
+            *(taken.take(item["path"], name) if item.get("path") else []),
+        ],
+    )
 
 
 def _downward_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
@@ -183,8 +188,7 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
     found = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
     labels = domain.split(".")
     found += _label_errors([(label, names.dns_label_faults(label)) for label in labels], domain, path)
-    if len(labels) < 2:
-        found.append(invalid(path, domain, _SIGNER_DOMAIN))
+    found += checks.holds(len(labels) >= 2, path, domain, _SIGNER_DOMAIN)
     found += _label_errors([(label, names.dns_subdomain_faults(label)) for label in rest.split(".")], rest, path)
     if len(signer.encode()) > _SIGNER_MAX_BYTES:
         found.append(too_long(path, _SIGNER_MAX_BYTES))
@@ -192,6 +196,6 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
 
 
 def _label_errors(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:
-    """What is wrong with the first wrong label; upstream tells of no other."""
+    """The field errors of the first invalid label; upstream reports no other."""
     label, texts = next(((label, texts) for label, texts in labels if texts), ("", []))
     return [invalid(path, shown, f"validating label {quoting.quoted(label)}: {text}") for text in texts]

@@ -5,7 +5,7 @@ Source: upstream's messages; the API reference of core/v1.
 
 from podscaler.api.kinds.volumes import downward_validation, projected_volume_validation, volume_paths
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_found, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, not_found, not_supported, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
@@ -85,33 +85,28 @@ def _mode_errors(source: Object, path: str) -> list[FieldError]:
 
 
 def mount_errors(container: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
-    """What is wrong with the mounts of a container, whose `volumeMounts` are at `path`."""
+    """The field errors of the mounts of a container, whose `volumeMounts` are at `path`."""
     found = []
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or []):
-        place, where = f"{path}[{index}]", mount.get("mountPath", "")
-        found += _mounted_name_errors(mount.get("name", ""), f"{place}.name", volumes)
+        place, name, where = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
+        found += checks.present(name, f"{place}.name")
+        found += [] if name and name in volumes else [not_found(f"{place}.name", name)]
         found += checks.present(where, f"{place}.mountPath")
-        if where in seen:
-            found.append(invalid(f"{place}.mountPath", where, "must be unique"))
+        found += checks.holds(where not in seen, f"{place}.mountPath", where, "must be unique")
         seen.add(where)
         found += _sub_path_errors(mount, path, place)
         found += _propagation_errors(mount.get("mountPropagation"), f"{path}.mountPropagation", container)
     return found
 
 
-def _mounted_name_errors(name: str, path: str, volumes: frozenset[str]) -> list[FieldError]:
-    if not name:
-        return [required(path), not_found(path, name)]
-    return [] if name in volumes else [not_found(path, name)]
-
-
 def _sub_path_errors(mount: Object, path: str, place: str) -> list[FieldError]:
-    """Those of `place`, one of the mounts at `path`; what upstream says of its paths has no index."""
+    """The errors of the mount at `place`, one of those at `path`; upstream's errors of its paths have no index."""
     part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     found = volume_paths.relative_errors(part, f"{path}.subPath")
-    if part and expression:
-        found.append(invalid(f"{place}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"))
+    found += checks.holds(
+        not (part and expression), f"{place}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"
+    )
     return found + volume_paths.relative_errors(expression, f"{path}.subPathExpr")
 
 
@@ -126,7 +121,7 @@ def _propagation_errors(propagation: str | None, path: str, container: Object) -
 
 
 def file_key_errors(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with the volumes that `fileKeyRef` of variables name, in the pod spec at `path`."""
+    """The field errors of the volumes that `fileKeyRef` of variables name, in the pod spec at `path`."""
     sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
     found = []
     for group in ("initContainers", "containers"):
@@ -142,6 +137,5 @@ def file_key_errors(spec: Object, path: str) -> list[FieldError]:
 def _env_volume_errors(name: str, sources: dict[str, Object], path: str) -> list[FieldError]:
     if name not in sources:
         return [not_found(path, name)]
-    if sources[name].get("emptyDir") is None:
-        return [invalid(path, name, "referenced volume must be of type emptyDir")]
-    return []
+    is_directory = sources[name].get("emptyDir") is not None
+    return checks.holds(is_directory, path, name, "referenced volume must be of type emptyDir")
