@@ -82,8 +82,8 @@ def _as_json(spec: HorizontalPodAutoscalerSpec) -> Object:
 
 def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) -> None:
     """Raise UsageError for faults that were not there before."""
-    known = {str(fault) for fault in hpa_validation.faults({"spec": before}, None)}
-    faults = [text for fault in hpa_validation.faults({"spec": after}, None) if (text := str(fault)) not in known]
+    known = {str(fault) for fault in hpa_validation.validate({"spec": before}, None)}
+    faults = [text for fault in hpa_validation.validate({"spec": after}, None) if (text := str(fault)) not in known]
     if faults:
         shown = ",".join(str(each) for each in assignments)
         raise UsageError(f"what-if {shown} would be refused: {'; '.join(faults)}")

@@ -69,7 +69,7 @@ def refused(*, metadata: Object | None = None, schema: Object | None = None, **m
     crd["spec"]["conversion"] = {"strategy": "None"}
     if schema is not None:
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
-    return [str(fault).removeprefix("spec.validation.openAPIV3Schema") for fault in crd_validation.faults(crd, None)]
+    return [str(fault).removeprefix("spec.validation.openAPIV3Schema") for fault in crd_validation.validate(crd, None)]
 
 
 def test_what_a_definition_is_named_after_is_judged_as_its_name() -> None:

@@ -172,9 +172,10 @@ class Resource:
 
     Attributes:
         group: API group, empty for core.
-        plural, singular, kind: its names.
+        plural, singular, kind: its names; singular is by default the kind in lower case.
         versions: preferred version first.
-        storage_version: the version in which objects are kept and given to `strategy`, `printer`, `fields` and `scale`.
+        storage_version: the version in which objects are kept and given to `strategy`, `printer`, `fields` and `scale`;
+            by default the preferred one.
         namespaced: whether objects live in a namespace.
         short_names, categories: for kubectl (`hpa`, `all`).
         has_status: whether there is a `status` subresource.
@@ -191,11 +192,11 @@ class Resource:
 
     group: str
     plural: str
-    singular: str
     kind: str
     versions: tuple[Version, ...]
-    storage_version: str
     printer: Printer
+    singular: str = ""
+    storage_version: str = ""
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -208,6 +209,10 @@ class Resource:
     face: str = ""
     is_custom: bool = False
     hidden_annotations: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "singular", self.singular or self.kind.lower())
+        object.__setattr__(self, "storage_version", self.storage_version or self.versions[0].version)
 
     @property
     def storage_key(self) -> str:

@@ -29,7 +29,7 @@ def fault(raw: msgspec.Raw | bytes) -> str:
     """What the API server would refuse in a HorizontalPodAutoscaler, the first of it; empty where nothing is."""
     obj = with_quantities(msgspec.json.decode(raw))
     hpa_defaults.fill_v2(obj)
-    faults = hpa_validation.faults(obj, None)
+    faults = hpa_validation.validate(obj, None)
     return f"the spec is invalid: {faults[0]}" if faults else ""
 
 

@@ -30,7 +30,7 @@ def _admit(objects: Objects, pod: Object, stored: Object | None) -> None:
     ranges = [entry.decode() for entry in page.entries]
     for each in ranges:
         pod_limits.complete(pod, each)
-    faults = list(dict.fromkeys(text for each in ranges for text in pod_limits.faults(pod, each)))
+    faults = list(dict.fromkeys(text for each in ranges for text in pod_limits.violations(pod, each)))
     if faults:
         why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
         raise api_errors.forbidden(objects.resource(_PODS), api_errors.name_at_admission(pod), why)

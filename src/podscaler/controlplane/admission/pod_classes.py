@@ -87,7 +87,7 @@ def _set_priority(classes: _Classes, spec: Object) -> str:
         return f"no PriorityClass with name {name} was found"
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]
-    return pod_classes.prioritize(spec, found)
+    return pod_classes.apply_priority_class(spec, found)
 
 
 def _set_runtime(classes: _Classes, spec: Object) -> str:
@@ -97,7 +97,7 @@ def _set_runtime(classes: _Classes, spec: Object) -> str:
     found = classes.find(_RUNTIMES, name) if name else None
     if name and found is None and name != _PLAYED:
         return f'pod rejected: RuntimeClass "{name}" not found'
-    return pod_classes.run_with(spec, found)
+    return pod_classes.apply_runtime_class(spec, found)
 
 
 def _admit_priority_class(objects: Objects, classes: _Classes, new: Object, stored: Object | None) -> None:

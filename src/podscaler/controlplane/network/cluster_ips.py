@@ -77,7 +77,7 @@ class ClusterIPs:
     def give(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
         """The address and the node ports that a Service lacks: a `allocation.Give`."""
         name, spec = new["metadata"].get("name", ""), new["spec"]
-        faults = service_validation.early_faults(new, old, is_dry=is_dry)
+        faults = service_validation.validate_allocation(new, old, is_dry=is_dry)
         if faults:
             raise api_errors.invalid(service_kind.RESOURCE, name, faults)
         key, stored = (new["metadata"].get("namespace", ""), name), old["spec"] if old else {}

@@ -96,7 +96,7 @@ class Taking:
         same = [each["nodePort"] for each in listed if each.get("port") == port.get("port") and each.get("nodePort")]
         if self._is_new and same:
             port["nodePort"] = same[0]
-        elif service_update.is_given_node_ports(spec):
+        elif service_update.needs_node_ports(spec):
             port["nodePort"] = self._next("nodePort")
 
     def _take(self, port: Object, path: str) -> None:

@@ -74,5 +74,5 @@ def refused(found: Iterable[FieldError]) -> Iterator[APIFinding]:
 
 def refused_by_controller(autoscaler: Object) -> Iterator[APIFinding]:
     """What is wrong with the spec of an autoscaler of autoscaling/v2."""
-    for error in hpa_validation.faults(autoscaler, None):
+    for error in hpa_validation.validate(autoscaler, None):
         yield APIFinding(error.field, error.text)

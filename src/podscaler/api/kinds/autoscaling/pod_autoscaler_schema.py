@@ -1,6 +1,6 @@
 """The structural schema of a PodAutoscaler: spec and status of autoscaling/v2, with its defaults and what it refuses.
 
-Called by `pod_autoscaler`. Types, required fields and kinds of lists come from the one table of API types; what the API
+Types, required fields and kinds of lists come from the one table of API types; what the API
 server of a HorizontalPodAutoscaler checks and defaults in code stands here as schema, and as CEL where a schema cannot
 say it. Only CEL of Kubernetes 1.28 and older is used.
 

@@ -19,7 +19,6 @@ _USAGES = ("cpu", "memory")
 
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
-    del now_ns
     measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
     usages = [each.get("usage") or {} for each in measured]
     totals = [_total(usages, name) for name in _USAGES]

@@ -11,7 +11,7 @@ Source: upstream's endpoint controller; core/v1 Endpoints.
 
 from collections.abc import Iterable, Sequence
 
-from podscaler.api.kinds.networking import endpoints_validation
+from podscaler.api.kinds.networking.endpoints import MANAGED_BY, MANAGER
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.endpoints import endpoint_subsets, endpoints
 from podscaler.controlplane.controllers.endpoints.slices import HEADLESS
@@ -135,4 +135,4 @@ def _labels(service: Object) -> dict[str, str]:
     labels.pop(HEADLESS, None)
     if service["spec"].get("clusterIP") == "None":
         labels[HEADLESS] = ""
-    return labels | {endpoints_validation.MANAGED_BY: endpoints_validation.MANAGER}
+    return labels | {MANAGED_BY: MANAGER}
