@@ -184,10 +184,7 @@ def _plain_entries(listed: DiscoveryResource) -> Iterator[Document]:
         "kind": listed.kind,
         "verbs": listed.verbs,
     }
-    if listed.short_names:
-        entry["shortNames"] = listed.short_names
-    if listed.categories:
-        entry["categories"] = listed.categories
+    entry |= _aliases(listed)
     if listed.stored_as:
         entry["storageVersionHash"] = storage_version_hash(listed.stored_as)
     if listed.kind:
@@ -203,6 +200,11 @@ def _plain_entries(listed: DiscoveryResource) -> Iterator[Document]:
         }
 
 
+def _aliases(listed: DiscoveryResource) -> Document:
+    aliases = {"shortNames": listed.short_names, "categories": listed.categories}
+    return {name: values for name, values in aliases.items() if values}
+
+
 def _aggregated_entry(listed: DiscoveryResource) -> Document:
     entry: Document = {
         "resource": listed.name,
@@ -211,10 +213,7 @@ def _aggregated_entry(listed: DiscoveryResource) -> Document:
         "singularResource": listed.singular,
         "verbs": listed.verbs,
     }
-    if listed.short_names:
-        entry["shortNames"] = listed.short_names
-    if listed.categories:
-        entry["categories"] = listed.categories
+    entry |= _aliases(listed)
     if listed.subresources:
         entry["subresources"] = [
             {

@@ -5,7 +5,7 @@ end), a missing `value` is null, `test` of a missing member against null succeed
 member for null, and every operation that cannot be applied is the same 422.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -141,59 +141,32 @@ def _whole(operation: Operation) -> Any:
 
 
 def _apply(document: Any, operation: Operation, budget: _Budget) -> None:
-    name = operation.get("op")
-    run = _RUN.get(name) if isinstance(name, str) else None
-    if run is None:
-        raise _Inapplicable
-    run(document, operation, budget)
-
-
-def _add(document: Any, operation: Operation, _budget: _Budget) -> None:
-    _insert(document, _pointer(operation, "path"), deepcopy(operation.get("value")))
-
-
-def _remove(document: Any, operation: Operation, _budget: _Budget) -> None:
-    _take(document, _pointer(operation, "path"))
-
-
-def _replace(document: Any, operation: Operation, _budget: _Budget) -> None:
-    parent, key = _parent(document, _pointer(operation, "path"))
-    if isinstance(parent, list):
-        parent[_index(key, len(parent))] = deepcopy(operation.get("value"))
-    else:
-        parent[key] = deepcopy(operation.get("value"))
-
-
-def _move(document: Any, operation: Operation, _budget: _Budget) -> None:
-    value = _take(document, _pointer(operation, "from"))
-    _insert(document, _pointer(operation, "path"), value)
-
-
-def _copy(document: Any, operation: Operation, budget: _Budget) -> None:
-    value = _value_at(document, _pointer(operation, "from"))
-    budget.spend(value)
-    _insert(document, _pointer(operation, "path"), deepcopy(value))
-
-
-def _test(document: Any, operation: Operation, _budget: _Budget) -> None:
-    if not same(_value_at(document, _pointer(operation, "path")), operation.get("value")):
-        raise _Inapplicable
+    value = operation.get("value")
+    match operation.get("op"):
+        case "add":
+            _insert(document, _pointer(operation, "path"), deepcopy(value))
+        case "remove":
+            _take(document, _pointer(operation, "path"))
+        case "replace":
+            parent, key = _parent(document, _pointer(operation, "path"))
+            parent[_index(key, len(parent)) if isinstance(parent, list) else key] = deepcopy(value)
+        case "move":
+            moved = _take(document, _pointer(operation, "from"))
+            _insert(document, _pointer(operation, "path"), moved)
+        case "copy":
+            copied = _value_at(document, _pointer(operation, "from"))
+            budget.spend(copied)
+            _insert(document, _pointer(operation, "path"), deepcopy(copied))
+        case "test" if same(_value_at(document, _pointer(operation, "path")), value):
+            pass
+        case _:
+            raise _Inapplicable
 
 
 def _value_at(document: Any, tokens: list[str]) -> Any:
     """The value that a pointer names; null for a missing member of an object."""
     parent, key = _parent(document, tokens)
     return parent.get(key) if isinstance(parent, dict) else _member(parent, key)
-
-
-_RUN: dict[str, Callable[[Any, Operation, _Budget], None]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
-}
 
 
 def same(left: Any, right: Any) -> bool:

@@ -6,8 +6,8 @@ Source: the kubelet's idle timeout of streaming connections (4 h).
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
@@ -72,8 +72,13 @@ class OpenSessions:
     async def stop(self) -> None:
         """Cancel every session; returns when they have ended, or after `STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        workers = list(self._open)
-        for worker in workers:
-            worker.cancel()
-        if workers:
-            await asyncio.wait(workers, timeout=STOP_TIMEOUT_S)
+        await cancel(self._open)
+
+
+async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel all tasks; returns when they have ended, or after `STOP_TIMEOUT_S`."""
+    cancelled = list(tasks)
+    for task in cancelled:
+        task.cancel()
+    if cancelled:
+        await asyncio.wait(cancelled, timeout=STOP_TIMEOUT_S)

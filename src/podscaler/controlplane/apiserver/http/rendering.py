@@ -36,20 +36,36 @@ async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, 
     if form.encoding == "protobuf" and form.shape == "object":
         return responses.of_protobuf(server.encoder.packed(served, entry), status)
     body = server.encoder.body(served, entry)
-    if form.shape == "partial":
-        body = _partial(request, body)
-    elif form.shape == "table":
-        metadata = {"resourceVersion": str(entry.revision)} if entry.revision else {}
-        body = _table(request, metadata, [table_row(server, request, entry)])
+    if form.shape != "object":
+        version = str(entry.revision) if entry.revision else ""
+        body = _transformed(request, body, version, served.resource.printer, lambda: table_row(server, request, entry))
     return await responses.of_json(body, form, status=status)
+
+
+def _transformed(
+    request: ResourceRequest, body: bytes, version: str, printer: Printer, make_row: Callable[[], Object]
+) -> bytes:
+    """PartialObjectMetadata of an object's JSON, or a Table with its one row."""
+    if request.form.shape == "partial":
+        return _partial(request, body)
+    metadata = {"resourceVersion": version} if version else {}
+    columns = response_encoder.columns(printer)
+    return response_encoder.table(metadata, columns, [make_row()], request.form.meta_version)
 
 
 async def page(server: ServerContext, request: ResourceRequest, found: ListPage) -> EncodedResponse:
     """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
     response_encoder.check_list(request.served, request.form)
     if request.form.shape == "table":
+        printer = request.served.resource.printer
         rows = await _map(lambda entry: table_row(server, request, entry), found.entries)
-        return await responses.of_json(_table(request, response_encoder.list_metadata(found), rows), request.form)
+        body = response_encoder.table(
+            response_encoder.list_metadata(found),
+            response_encoder.columns(printer),
+            rows or (None if printer.empty_is_null else []),
+            request.form.meta_version,
+        )
+        return await responses.of_json(body, request.form)
     if request.form.encoding == "protobuf" and request.form.shape == "object":
         return responses.of_protobuf(await _packed_list(server, request, found))
     bodies = await _map(lambda entry: server.encoder.body(request.served, entry), found.entries)
@@ -100,23 +116,17 @@ def _partial(request: ResourceRequest, body: bytes) -> bytes:
     return response_encoder.partial(body, request.form.meta_version, request.served.resource.hidden_annotations)
 
 
-def _table(request: ResourceRequest, metadata: Object, rows: list[Object]) -> bytes:
-    printer = request.served.resource.printer
-    listed = rows or (None if printer.empty_is_null else [])
-    return response_encoder.table(metadata, response_encoder.columns(printer), listed, request.form.meta_version)
-
-
 async def plain_object(
     server: ServerContext, request: ResourceRequest, obj: Object, printer: Printer
 ) -> EncodedResponse:
     """A response with an object that is not stored as such, and needs no conversion (a Scale). Raises as `one`."""
     response_encoder.check_single(request.served, request.form, f"{obj['apiVersion'].partition('/')[0]}.{obj['kind']}")
     body = json_text.encode(obj)
-    if request.form.shape == "partial":
-        body = response_encoder.partial(body, request.form.meta_version)
-    elif request.form.shape == "table":
-        version = obj["metadata"].get("resourceVersion")
-        row = response_encoder.row(printer, obj, now_ns=server.clock.now_ns(), shown=_shown_object(body, request))
-        metadata = {"resourceVersion": version} if version else {}
-        body = response_encoder.table(metadata, response_encoder.columns(printer), [row], request.form.meta_version)
+    if request.form.shape != "object":
+
+        def make_row() -> Object:
+            shown = _shown_object(body, request)
+            return response_encoder.row(printer, obj, now_ns=server.clock.now_ns(), shown=shown)
+
+        body = _transformed(request, body, obj["metadata"].get("resourceVersion", ""), printer, make_row)
     return await responses.of_json(body, request.form)

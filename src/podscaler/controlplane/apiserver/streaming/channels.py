@@ -85,24 +85,24 @@ class ChannelMessage:
     ends: bool = False
 
 
-COMMAND_PROTOCOLS: Final[Mapping[str, Framing]] = {
-    framing.name: framing
-    for framing in (
-        Framing("", has_status=False),
-        Framing("channel.k8s.io", has_status=False),
-        Framing("base64.channel.k8s.io", is_base64=True, has_status=False),
-        Framing("v4.channel.k8s.io"),
-        Framing("v4.base64.channel.k8s.io", is_base64=True),
-        Framing("v5.channel.k8s.io", half_closes=True),
-    )
-}
-"""For exec and attach."""
+def _by_name(*framings: Framing) -> Mapping[str, Framing]:
+    return {framing.name: framing for framing in framings}
 
-PORT_PROTOCOLS: Final[Mapping[str, Framing]] = {
-    framing.name: framing
-    for framing in (Framing(""), Framing("v4.channel.k8s.io"), Framing("v4.base64.channel.k8s.io", is_base64=True))
-}
-"""For port-forward."""
+
+COMMAND_PROTOCOLS: Final = _by_name(
+    Framing("", has_status=False),
+    Framing("channel.k8s.io", has_status=False),
+    Framing("base64.channel.k8s.io", is_base64=True, has_status=False),
+    Framing("v4.channel.k8s.io"),
+    Framing("v4.base64.channel.k8s.io", is_base64=True),
+    Framing("v5.channel.k8s.io", half_closes=True),
+)
+"""The sub-protocols of exec and attach."""
+
+PORT_PROTOCOLS: Final = _by_name(
+    Framing(""), Framing("v4.channel.k8s.io"), Framing("v4.base64.channel.k8s.io", is_base64=True)
+)
+"""The sub-protocols of port-forward."""
 
 
 class ChannelSocket:

@@ -105,10 +105,9 @@ def encode(frame: Frame) -> bytes:
             return struct.pack(">II", stream_id, _flags(is_last) << 24 | len(data)) + data
         case SynStream(stream_id, block, is_last):
             return _control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
-        case SynReply(stream_id, block, is_last):
-            return _control(SYN_REPLY, struct.pack(">I", stream_id) + block, is_last=is_last)
-        case HeadersFrame(stream_id, block, is_last):
-            return _control(HEADERS, struct.pack(">I", stream_id) + block, is_last=is_last)
+        case SynReply(stream_id, block, is_last) | HeadersFrame(stream_id, block, is_last):
+            kind = SYN_REPLY if isinstance(frame, SynReply) else HEADERS
+            return _control(kind, struct.pack(">I", stream_id) + block, is_last=is_last)
         case Reset(stream_id, status):
             return _control(RST_STREAM, struct.pack(">II", stream_id, status))
         case Ping(number):

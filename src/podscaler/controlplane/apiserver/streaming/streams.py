@@ -21,6 +21,7 @@ from podscaler.api.text import json_text
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import (
     http_errors,
+    open_sessions,
     protobuf_forms,
     queries,
     rendering,
@@ -33,7 +34,6 @@ from podscaler.controlplane.storage.watching import Batch, Ended, Notice, Subscr
 
 TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
-STOP_TIMEOUT_S = 5.0
 WRITE_MAX_BYTES = 1 << 20
 """A batch is written in pieces of about this size, so that a slow but reading client does not hit the write timeout."""
 
@@ -100,13 +100,9 @@ class Streams:
             self._open.discard(task)
 
     async def stop(self) -> None:
-        """Cancel every stream; returns when they have ended, or after `STOP_TIMEOUT_S`."""
+        """Cancel every stream; returns when they have ended, or after `open_sessions.STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        waiting = list(self._open)
-        for task in waiting:
-            task.cancel()
-        if waiting:
-            await asyncio.wait(waiting, timeout=STOP_TIMEOUT_S)
+        await open_sessions.cancel(self._open)
 
 
 def _list_options(request: ResourceRequest) -> ListOptions:
