@@ -24,9 +24,10 @@ from podscaler.api.kinds.core import metrics
 from podscaler.api.text import json_text
 from podscaler.base.clock import SystemClock
 from podscaler.controlplane.admission import limit_ranges, pod_classes
-from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.controllers.cluster import bootstrap
 from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.credentials import signing_key
@@ -131,7 +132,7 @@ async def _serve(
     known = {READER_TOKEN: User("reader", ("readers",)), NOBODY_TOKEN: User("nobody"), ADMIN_TOKEN: ADMIN}
     node = PlayedNode()
     values = MetricValues(registry, RESOURCES, lambda _namespace: {}, clock)
-    neighbours = ServerParts(logs=node, connections=node, metrics=values, accounts=accounts)
+    parts = ServerParts(logs=node, connections=node, metrics=values, accounts=accounts)
     await make_system_namespaces(registry)
     await bootstrap.ensure_policy(registry)
     await pod_classes.make_system_classes(registry)
@@ -141,7 +142,7 @@ async def _serve(
     objects.give("services", cluster_ips.give)
     objects.listen(cluster_ips.notice)
     users = Authenticator(known, accounts)
-    server = ApiServer(objects, RESOURCES, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
+    server = ApiServer(objects, RESOURCES, authenticator=users, tls=None, clock=clock, parts=parts)
     serving.append((await server.start("127.0.0.1", 0), objects))
     following = asyncio.create_task(values.run())
     started.set()

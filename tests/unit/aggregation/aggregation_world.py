@@ -17,8 +17,9 @@ import aiohttp
 from podscaler.api.kinds import catalog
 from podscaler.controlplane.aggregator.availability import Availability
 from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import front_proxy
 from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
@@ -115,7 +116,7 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(folder: Path, neighbours: ServerParts = NOBODY) -> AsyncIterator[World]:
+async def open_world(folder: Path, parts: ServerParts = NO_PARTS) -> AsyncIterator[World]:
     """Both servers, with nothing that leads from one to the other."""
     clock = VirtualClock()
     store = await open_store(folder / "data", clock, run=run_inline, is_synced=False)
@@ -133,7 +134,7 @@ async def open_world(folder: Path, neighbours: ServerParts = NOBODY) -> AsyncIte
         authenticator=Authenticator(USERS),
         tls=None,
         clock=clock,
-        neighbours=replace(neighbours, aggregation=aggregation),
+        parts=replace(parts, aggregation=aggregation),
     )
     port = await server.start("127.0.0.1", 0)
     async with aiohttp.ClientSession() as client:

@@ -12,8 +12,8 @@ from server_under_test import VIEWER_TOKEN, Running, running_server
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.auth import policy_rules
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
-from podscaler.controlplane.auth.rules import Attributes, Authorizer
 from podscaler.controlplane.controllers.cluster import aggregation, bootstrap
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.registry import acting, users

@@ -4,8 +4,8 @@ import pytest
 from policies import binding, index, path_rule, role, rule
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.auth.rules import Attributes, AuthorizationDecision, Authorizer
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authorizer import Attributes, AuthorizationDecision, Authorizer
 from podscaler.controlplane.registry.users import ADMIN, User
 
 VIEWER = User("viewer", ("viewers",))

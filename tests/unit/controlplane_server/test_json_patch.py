@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.patch import json_patch
+from podscaler.controlplane.apiserver.handlers import json_patch
 
 
 @pytest.mark.parametrize(

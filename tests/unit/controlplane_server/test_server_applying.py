@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Reply, Running, config_map, running_server
 
-from podscaler.controlplane.apiserver.http import field_manager
+from podscaler.controlplane.apiserver.http import resource_request
 
 Object = dict[str, Any]
 
@@ -304,7 +304,7 @@ async def test_managers_are_named_by_their_program(server: Running) -> None:
 )
 def test_names_of_programs(agent: str, name: str) -> None:
     """A program's name is what a manager may be called."""
-    assert field_manager.program(agent) == name
+    assert resource_request.prefix_from_user_agent(agent) == name
 
 
 async def test_force_is_for_apply(server: Running) -> None:

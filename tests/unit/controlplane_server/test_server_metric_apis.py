@@ -7,7 +7,7 @@ import pytest
 from server_under_test import VIEWER_TOKEN, Object, Running, running_server
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
 
 CUSTOM = "custom.metrics.k8s.io"

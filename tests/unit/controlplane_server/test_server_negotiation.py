@@ -155,7 +155,7 @@ def test_who_takes_no_form_of_discovery_is_refused(is_routed: bool, message: str
 )
 def test_refusal_form(accept: str, form: Form) -> None:
     """A refusal is always JSON or YAML, whatever was asked for."""
-    assert negotiation.refusal_form(accept) == form
+    assert negotiation.error_form(accept) == form
 
 
 def test_media_type() -> None:

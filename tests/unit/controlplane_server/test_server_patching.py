@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.handlers import patching
+from podscaler.controlplane.apiserver.handlers import patching, strategic_merge
 from podscaler.controlplane.apiserver.handlers.patching import Patch, Patching
+from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
 from podscaler.controlplane.apiserver.http.bodies import BodyKind
-from podscaler.controlplane.apiserver.patch import strategic
-from podscaler.controlplane.apiserver.patch.patch_schema import MessageSchema
 
 DEPLOYMENT = BodyKind("apps/v1", "Deployment", "apps/v1.Deployment")
 KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
@@ -124,7 +123,7 @@ def test_problems(body: str, patch_type: patching.PatchType, problems: tuple[str
 )
 def test_deployment_schema(original: Any, patch: Any, expected: Any) -> None:
     """Strategic merges of a Deployment follow the keys that its type declares."""
-    assert strategic.merged(original, patch, MessageSchema(DEPLOYMENT.message)) == expected
+    assert strategic_merge.merged(original, patch, MessageSchema(DEPLOYMENT.message)) == expected
 
 
 def decoded(patch: Any, validation: Any = "Warn", warnings: list[str] | None = None) -> Any:

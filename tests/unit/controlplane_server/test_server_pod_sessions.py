@@ -12,11 +12,11 @@ import pytest
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.apiserver.app import ServerParts
 from podscaler.controlplane.apiserver.http.open_sessions import IDLE_S
-from podscaler.controlplane.apiserver.spdy import frames
-from podscaler.controlplane.apiserver.spdy.frames import Data, FrameReader, SynReply, SynStream
-from podscaler.controlplane.apiserver.spdy.headers import HeaderWriter
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.apiserver.streaming import spdy_frames
+from podscaler.controlplane.apiserver.streaming.spdy_frames import Data, FrameReader, SynReply, SynStream
+from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderWriter
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.registry.registry import LogOptions
 
@@ -376,13 +376,13 @@ class TunnelClient:
             headers = {"streamtype": kind, "port": str(port), "requestid": str(number)}
             await self.send(SynStream(4 * number + 1 + offset, self._headers.write(headers)))
 
-    async def send(self, frame: frames.Frame) -> None:
+    async def send(self, frame: spdy_frames.Frame) -> None:
         """One frame."""
-        await self._socket.send_bytes(frames.encode(frame))
+        await self._socket.send_bytes(spdy_frames.encode(frame))
 
-    async def answers(self, count: int) -> list[frames.Frame]:
+    async def answers(self, count: int) -> list[spdy_frames.Frame]:
         """The next frames, replies to new streams left out."""
-        found: list[frames.Frame] = []
+        found: list[spdy_frames.Frame] = []
         while len(found) < count:
             message = await self._socket.receive(timeout=WITHIN_S)
             found += [frame for frame in self._reader.feed(message.data) if not isinstance(frame, SynReply)]

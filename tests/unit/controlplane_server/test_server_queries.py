@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import queries
-from podscaler.controlplane.apiserver.http.queries import Query, WatchOptions, WriteOptions
+from podscaler.controlplane.apiserver.http.queries import Query, WriteOptions
 from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions
 
 
@@ -30,11 +30,6 @@ from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, P
 def test_list_options(text: str, expected: ListOptions) -> None:
     """List options come from the query as sent."""
     assert queries.list_options(Query(text)) == expected
-
-
-def test_stream_options() -> None:
-    """Timeout and bookmarks of a watch."""
-    assert queries.stream_options(Query("timeoutSeconds=9&allowWatchBookmarks=1")) == WatchOptions(9, True)
 
 
 @pytest.mark.parametrize(

@@ -214,14 +214,14 @@ async def test_stopping_ends_watches_in_good_order(server: Running) -> None:
 async def test_many_watchers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of watchers all get an event, which is encoded once."""
     encoded = 0
-    original = streams._Frames._encode
+    original = streams._EventEncoder._encode
 
-    def counted(frames: streams._Frames, notice: Any) -> bytes:
+    def counted(frames: streams._EventEncoder, notice: Any) -> bytes:
         nonlocal encoded
         encoded += 1
         return original(frames, notice)
 
-    monkeypatch.setattr(streams._Frames, "_encode", counted)
+    monkeypatch.setattr(streams._EventEncoder, "_encode", counted)
     answers = [await watch(server) for _ in range(200)]
     await until(lambda: waiting(server) == 200)
     await server.create(CONFIG_MAPS, config_map("a"))

@@ -21,7 +21,7 @@ _UID = "uids are made by the server (writing), names of containers and volumes a
 _PROCESS = "numbers of processes, from the kernel"
 
 CHECKED = {
-    "aggregator/availability.py:Availability._ask_one": "Service addresses; groups and versions are DNS names",
+    "aggregator/availability.py:Availability._check_endpoint": "Service addresses; groups and versions are DNS names",
     "aggregator/connections.py:_url": "built of parts; a path that begins with two slashes is refused",
     "aggregator/identity.py:_kept": "headers as aiohttp read them, without line breaks",
     "aggregator/identity.py:headers_of": "keys are escaped; aiohttp refuses values with line breaks",
@@ -54,12 +54,12 @@ CHECKED = {
     "kubelet/processes/process_records.py:write": "ids of containers are made here (container_run)",
     "kubelet/programs/wget.py:main": "the container's own command line, in its own process",
     "kubelet/volumes/service_variables.py:_of_service": "addresses and ports, for environments",
-    "apiserver/http/responses.py:add_warnings": "warning_headers: no line breaks, quoted",
+    "apiserver/http/responses.py:add_warnings": "warning_values: no line breaks, quoted",
     "apiserver/handlers/proxy.py:_headers": "read by aiohttp, so without line breaks; an escaped target",
-    "apiserver/issuer_pages.py:_configuration": "the request's own Host, in a document for its sender",
-    "apiserver/http/responses.py:refusal": "numbers and constants of refusals",
-    "apiserver/discovery/openapi_pages.py:_of": "a checksum",
-    "apiserver/non_resource_handlers.py:_tagged": "a checksum",
+    "apiserver/non_resource_handlers.py:_issuer_discovery": "the request's own Host, in a document for its sender",
+    "apiserver/http/responses.py:of_error": "numbers and constants of errors",
+    "apiserver/discovery/openapi_v3.py:_document_response": "a checksum",
+    "apiserver/non_resource_handlers.py:_with_etag": "a checksum",
 }
 """`module:function` below controlplane -> what keeps foreign texts in it from leading elsewhere."""
 

@@ -29,8 +29,9 @@ from podscaler.controller.server.serving import Endpoints
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
 from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
-from podscaler.controlplane.auth import audit_log, token_file, tokens
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
+from podscaler.controlplane.auth import audit_log, authenticator, token_file
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.controller_manager import ClusterFacts, Controllers
@@ -191,7 +192,7 @@ class ControlPlane:
             account_admission.admit_pods(objects, Random())
         kubelet = registry.acting_as("kubelet")
         machine = None if self._settings.api_only else self._make_machine(kubelet, block, accounts, kinds)
-        found = machine.neighbours if machine is not None else NOBODY
+        found = machine.neighbours if machine is not None else NO_PARTS
         audit = await self._open_audit()
         aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
         self._exit.push_async_callback(aggregation.close)
@@ -264,10 +265,10 @@ class ControlPlane:
         return ApiServer(
             objects,
             self._resources,
-            authenticator=tokens.Authenticator({**access.users, access.token: ADMIN}, accounts),
+            authenticator=authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts),
             tls=access.certificates.server_context(),
             clock=self._clock,
-            neighbours=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
+            parts=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
         )
 
     async def _autoscaler(self, settings: ControllerSettings, kept: Recording) -> Callable[[], Awaitable[None]]:
@@ -301,7 +302,7 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
     port = _read_port(data_dir / "port")
     proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
-    return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler, proxy)
+    return _Access(made, authenticator.ensure_token(data_dir / "token"), port, users, key, autoscaler, proxy)
 
 
 def _read_port(path: Path) -> int:

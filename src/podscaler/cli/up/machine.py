@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
-from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.resource.sampler import Sampler

@@ -1,19 +1,20 @@
-"""Acting for somebody else: the `Impersonate-*` headers, and who may send them.
+"""User impersonation: the `Impersonate-*` headers and the rights that they need.
 
-Called by `apiserver.auth_filter` for every request with such a header. Two ways lead to it. Constrained: the verb
-`impersonate-on:MODE:VERB` on what the request is about, and `impersonate:MODE` on each part of the wanted identity.
-Legacy: the verb `impersonate` on each part. The first refusal of the most specific mode is the one that is told.
+Called by `apiserver.auth_filter` for every request. Impersonation is allowed in one of two ways. Constrained: the verb
+`impersonate-on:MODE:VERB` on the resource of the request, and `impersonate:MODE` on each part of the impersonated
+identity. Legacy: the verb `impersonate` on each part. The error is the first one of the most specific mode.
 
 Source: User Impersonation (Kubernetes documentation), KEP-5284; tests/conformance/golden/errors.jsonl.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from urllib.parse import unquote
 
+from multidict import MultiMapping
+
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.auth.rules import Attributes, Authorizer, refusal
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, forbidden
 from podscaler.controlplane.registry import users
 from podscaler.controlplane.registry.users import User
 
@@ -23,29 +24,9 @@ _EXTRA_PREFIX = "impersonate-extra-"
 _NODE_KEY = "authentication.kubernetes.io/node-name"
 
 
-class RequestHeaders(Protocol):
-    """The headers of a request, by name in any case."""
-
-    def __iter__(self) -> Iterator[str]:
-        """The names."""
-        ...
-
-    def get(self, name: str, default: str) -> str:
-        """The first value."""
-        ...
-
-    def getall(self, name: str, default: Sequence[str]) -> Sequence[str]:
-        """All values."""
-        ...
-
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Every header."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """One way to be allowed: `name` is empty for the legacy one."""
+    """One mode of impersonation; `name` is empty for the legacy one."""
 
     name: str
 
@@ -62,8 +43,11 @@ class _Mode:
 _LEGACY = _Mode("")
 
 
-def wanted_user(headers: RequestHeaders) -> User | None:
-    """Whom the request wants to act for, None where it does not.
+def requested_user(headers: MultiMapping[str]) -> User | None:
+    """The user that the headers ask to impersonate, None where they do not.
+
+    Args:
+        headers: the request's headers, by name in any case.
 
     Raises:
         StatusError: 400 for parts of an identity without a user name.
@@ -86,21 +70,21 @@ def wanted_user(headers: RequestHeaders) -> User | None:
     raise StatusError(text, code=400, reason="BadRequest")
 
 
-def acting_for(wanted: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
-    """The user for whom the request is carried out.
+def impersonate(wanted: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
+    """The impersonated user, with the groups that every user of its kind has.
 
     Args:
-        wanted: whom the headers name.
-        user: who sent them.
-        request: what the request wants to do.
-        authorizer: knows what `user` may do.
+        wanted: the requested user.
+        user: the user who sent the request.
+        request: the attributes of the request.
+        authorizer: checks the rights of `user`.
 
     Raises:
         StatusError: 403.
     """
     first: StatusError | None = None
     for mode in _modes(wanted, user):
-        error = _refusal_of(mode, wanted, user, request, authorizer)
+        error = _find_error(mode, wanted, user, request, authorizer)
         if error is None:
             return _completed(wanted)
         first = first or error
@@ -110,6 +94,7 @@ def acting_for(wanted: User, user: User, request: Attributes, authorizer: Author
 
 
 def _modes(wanted: User, user: User) -> Iterator[_Mode]:
+    """The modes that apply, most specific first; the legacy one is always the last."""
     is_bare = not (wanted.groups or wanted.uid or wanted.extra)
     account, is_node = users.parse_account_name(wanted.name), _node_of(wanted.name) != ""
     if is_node and is_bare:
@@ -123,24 +108,25 @@ def _modes(wanted: User, user: User) -> Iterator[_Mode]:
     yield _LEGACY
 
 
-def _refusal_of(
+def _find_error(
     mode: _Mode, wanted: User, user: User, request: Attributes, authorizer: Authorizer
 ) -> StatusError | None:
+    """The first missing right of a mode, None where `user` has them all."""
     needed = list(_identity(mode, wanted))
     if mode.name:
         needed.insert(0, replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
     for attributes in needed:
         decision = authorizer.decide(user, attributes)
         if not decision.allowed:
-            return refusal(user, attributes, decision.reason)
+            return forbidden(user, attributes, decision.reason)
         if mode.name and (attributes.resource, attributes.name) == ("groups", users.MASTERS):
             why = f"impersonating the {users.MASTERS} group is not allowed"
-            return refusal(user, attributes, why)
+            return forbidden(user, attributes, why)
     return None
 
 
 def _identity(mode: _Mode, wanted: User) -> Iterator[Attributes]:
-    """What must be allowed on the parts of the wanted identity."""
+    """The attributes that must be allowed for the parts of the impersonated identity."""
     account, node = users.parse_account_name(wanted.name), _node_of(wanted.name)
     part = Attributes(mode.verb, group=mode.group)
     if account:
@@ -160,7 +146,7 @@ def _identity(mode: _Mode, wanted: User) -> Iterator[Attributes]:
 
 
 def _completed(wanted: User) -> User:
-    """The wanted user with the groups that everyone of that kind has."""
+    """The impersonated user with the groups that every user of its kind has."""
     if wanted.name == users.ANONYMOUS_NAME:
         groups = [group for group in wanted.groups if group != users.UNAUTHENTICATED]
         return replace(wanted, groups=(*groups, users.UNAUTHENTICATED))

@@ -1,22 +1,24 @@
-"""Strategic merge patch (`application/strategic-merge-patch+json`): a merge that knows which lists merge by which key.
+"""Strategic merge patch (`application/strategic-merge-patch+json`): a merge that merges some lists by key.
 
-Called by `handlers.patching`; lists are merged by `strategic_lists`. The rules, in the order in which they act on one
-object of the document:
+Called by `patching`; pure. `strategic_lists` merges and orders lists. The rules, in the order in which they apply to
+one object of the document:
 
 1. `$patch: replace` takes the patch's object instead of merging, `$patch: delete` leaves an empty one.
 2. `$retainKeys: [...]` drops every member that it does not name (a union that changes its kind).
-3. `$setElementOrder/LIST: [...]` merges LIST and orders it so; elements that it does not name keep their place.
-4. `$deleteFromPrimitiveList/LIST: [...]` takes values out of a list of scalars.
+3. `$setElementOrder/LIST: [...]` merges LIST and sorts it in that order; unnamed elements keep their place.
+4. `$deleteFromPrimitiveList/LIST: [...]` removes values from a list of scalars.
 5. null removes; objects merge; lists merge where the schema says so, else replace; scalars replace.
 
 Source: the API conventions on strategic merge patch, and what the API server does with each directive.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
+from podscaler.api.schema import merge_keys
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.patch import strategic_lists as lists
+from podscaler.controlplane.apiserver.handlers import strategic_lists as lists
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -26,33 +28,42 @@ DELETE_FROM_PRIMITIVE_LIST = "$deleteFromPrimitiveList/"
 Object = dict[str, Any]
 
 
-class Schema(Protocol):
-    """What the merge must know of one object type."""
+@dataclass(frozen=True, slots=True)
+class MessageSchema:
+    """The merge rules of one type of the API.
 
-    @property
-    def name(self) -> str:
-        """The type's name, for messages."""
-        ...
+    Attributes:
+        message: the schema's name (`core/v1.PodSpec`); empty for data without a schema.
+        is_map: the value is a map whose values are of the message.
+    """
+
+    message: str
+    is_map: bool = False
 
     def merges_list(self, key: str) -> bool:
         """Whether the list `key` is merged; lists are replaced unless declared otherwise."""
-        ...
+        found = None if self.is_map else merge_keys.merge_strategy(self.message, key)
+        return found is not None and found.merge
 
     def merges_object(self, key: str) -> bool:
         """Whether the object or map `key` is merged; they are unless declared otherwise."""
-        ...
+        found = None if self.is_map else merge_keys.merge_strategy(self.message, key)
+        return found is None or not found.replace
 
     def merge_key(self, key: str) -> str:
         """The member that identifies an element of the list `key`; empty for lists of scalars."""
-        ...
+        found = None if self.is_map else merge_keys.merge_strategy(self.message, key)
+        return found.key if found else ""
 
-    def member(self, key: str) -> "Schema":
-        """The type of the member's value (of its elements, if it is a list or a map)."""
-        ...
+    def member(self, key: str) -> "MessageSchema":
+        """The type of the value of `key`, or of its elements."""
+        if self.is_map:
+            return MessageSchema(self.message)
+        return MessageSchema(merge_keys.element_message(self.message, key), merge_keys.is_map(self.message, key))
 
 
-def merged(original: Object, patch: Object, schema: Schema) -> Object:
-    """`original` as `patch` changes it.
+def merged(original: Object, patch: Object, schema: MessageSchema) -> Object:
+    """`original` with `patch` applied.
 
     Args:
         original: JSON-ready object; left as it is.
@@ -60,7 +71,7 @@ def merged(original: Object, patch: Object, schema: Schema) -> Object:
         schema: the type of both.
 
     Raises:
-        StatusError: 400 or 422 for a patch whose directives make no sense, 500 for one that upstream calls internal.
+        StatusError: 400 or 422 for invalid directives, 500 for errors that upstream reports as internal.
     """
     directive = patch.get(DIRECTIVE)
     if directive is not None:
@@ -96,8 +107,8 @@ def _retained(result: Object, patch: Object) -> Object:
     return {key: value for key, value in result.items() if key in kept}
 
 
-def _order_lists(result: Object, patch: Object, schema: Schema) -> set[str]:
-    """Merge and order, in `result`, each list that has an order directive; returns the members that this settles."""
+def _order_lists(result: Object, patch: Object, schema: MessageSchema) -> set[str]:
+    """Merge and sort the lists with an order directive, in `result`; returns the members of the patch that are done."""
     handled = {RETAIN_KEYS}
     for directive, order in patch.items():
         if directive.startswith(SET_ELEMENT_ORDER):
@@ -115,7 +126,9 @@ def _order_lists(result: Object, patch: Object, schema: Schema) -> set[str]:
 Values = Sequence[Any] | None
 
 
-def _ordered_list(key: str, original: Values, changes: Values, order: Sequence[Any], schema: Schema) -> list[Any]:
+def _ordered_list(
+    key: str, original: Values, changes: Values, order: Sequence[Any], schema: MessageSchema
+) -> list[Any]:
     merge_key = schema.merge_key(key)
     lists.check_order(changes or [], order, merge_key)
     if original is not None and changes is not None:
@@ -126,7 +139,7 @@ def _ordered_list(key: str, original: Values, changes: Values, order: Sequence[A
     return lists.in_order(values, order, original or [], merge_key)
 
 
-def _merge_member(result: Object, key: str, value: Any, schema: Schema) -> None:
+def _merge_member(result: Object, key: str, value: Any, schema: MessageSchema) -> None:
     if key.startswith(DELETE_FROM_PRIMITIVE_LIST):
         _delete_from_primitive_list(result, key.removeprefix(DELETE_FROM_PRIMITIVE_LIST), value)
     elif value is None:
@@ -144,7 +157,7 @@ def _delete_from_primitive_list(result: Object, key: str, values: Any) -> None:
         result[key] = [item for item in result[key] if item not in values]
 
 
-def _merged_value(key: str, original: Any, value: Any, schema: Schema) -> Any:
+def _merged_value(key: str, original: Any, value: Any, schema: MessageSchema) -> Any:
     if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
         return merged(original, value, schema.member(key))
     if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
@@ -153,8 +166,8 @@ def _merged_value(key: str, original: Any, value: Any, schema: Schema) -> Any:
     return value if isinstance(original, dict | list) and type(original) is type(value) else _without_directives(value)
 
 
-def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: Schema) -> list[Any]:
-    """The two lists in one, in no particular order yet; where the schema does not merge them, `changes`."""
+def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: MessageSchema) -> list[Any]:
+    """The merged list, still unsorted; `changes` where the schema replaces the list."""
     if not schema.merges_list(key):
         return list(changes)
     if not original and not changes:
@@ -163,7 +176,7 @@ def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], sche
     if not any(isinstance(item, dict) for item in (*original, *changes)):
         return lists.union(original, changes)
     merge_key = schema.merge_key(key)
-    if not merge_key:  # upstream has such lists of texts only
+    if not merge_key:  # in upstream only lists of strings have none
         raise StatusError("cannot merge lists without merge key for type string", code=500)
     kept, additions = lists.edited(original, changes, merge_key)
     for addition in additions:
@@ -176,7 +189,7 @@ def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], sche
 
 
 def _without_directives(value: Any) -> Any:
-    """A value that is new to the object: nulls, directives, and what a `$patch` speaks of, are not taken over."""
+    """A value that is new to the object, without nulls, directives, and objects with a `$patch`."""
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return {}
@@ -194,3 +207,45 @@ def _is_directive(key: str) -> bool:
 
 def _bad_request(text: str) -> StatusError:
     return StatusError(text, code=400, reason="BadRequest")
+
+
+def rest(original: Object, patch: Object, schema: MessageSchema) -> Object:
+    """The part of `patch` that error messages about the result show; both arguments are left as they are.
+
+    Upstream's merge removes directives and ordered lists from the patch while it applies it, and reports the rest.
+
+    Source: measured with kube-apiserver's `The request is invalid: patch: Invalid value: "map[...]"`.
+    """
+    directive = patch.get(DIRECTIVE)
+    if directive is not None:
+        return {key: value for key, value in patch.items() if key != DIRECTIVE or directive != "replace"}
+    ordered = {key.removeprefix(SET_ELEMENT_ORDER) for key in patch if key.startswith(SET_ELEMENT_ORDER)}
+    return {
+        key: _rest_of(original[key], value, key, schema) if key in original else _without_nulls(value)
+        for key, value in patch.items()
+        if key != RETAIN_KEYS and key not in ordered and not key.startswith(SET_ELEMENT_ORDER)
+    }
+
+
+def _rest_of(original: Any, value: Any, key: str, schema: MessageSchema) -> Any:
+    if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
+        return rest(original, value, schema.member(key))
+    if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
+        return [_rest_of_element(original, each, schema.merge_key(key), schema.member(key)) for each in value]
+    return value
+
+
+def _rest_of_element(originals: Sequence[Any], value: Any, merge_key: str, schema: MessageSchema) -> Any:
+    """The rest of an element of a merged list: reduced like an object where it is merged into an existing element."""
+    if not isinstance(value, dict) or DIRECTIVE in value:
+        return value
+    same = (each for each in originals if isinstance(each, dict) and each.get(merge_key) == value.get(merge_key))
+    found = next(same, None)
+    return value if found is None else rest(found, value, schema)
+
+
+def _without_nulls(value: Any) -> Any:
+    """A value that is new to the object, without nulls."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

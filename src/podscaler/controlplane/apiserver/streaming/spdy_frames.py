@@ -1,13 +1,13 @@
-"""Frames of SPDY/3.1: from bytes to records and back.
+"""Encodes and decodes frames of SPDY/3.1.
 
-Called by `session`; pure. Both kinds begin with eight bytes:
+Called by `spdy_session`; pure. Control and data frames begin with eight bytes:
 
     data     0 | stream id (31)                 flags (8) | length (24)
     control  1 | version (15) | type (16)       flags (8) | length (24)
 
-Header blocks stay compressed here: they depend on their order (`headers`).
+Header blocks stay compressed here, as their compression depends on the order of frames (`spdy_headers`).
 
-Source: SPDY Protocol, draft 3.1, section 2.2 and 2.6.
+Source: SPDY Protocol, draft 3.1, section 2.2 (Framing) and 2.6 (Control frames).
 """
 
 import struct
@@ -15,13 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
-
 VERSION: Final = 3
 FLAG_FIN: Final = 1
 HEAD_BYTES: Final = 8
 FRAME_MAX_BYTES: Final = 1 << 20
-"""Of what we take; the protocol allows sixteen times as much, clients send 32 KiB."""
+"""Of a received frame; the protocol allows sixteen times as much, clients send 32 KiB."""
 
 _CONTROL: Final = 0x8000_0000
 _ID_MASK: Final = 0x7FFF_FFFF
@@ -33,9 +31,13 @@ REFUSED_STREAM: Final = 3
 CANCEL: Final = 5
 
 
+class SPDYProtocolError(Exception):
+    """The client violates the protocol; the connection is to be closed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Bytes of a stream; `is_last`: its sender sends no more."""
+    """Bytes of a stream; with `is_last` its sender sends no more."""
 
     stream_id: int
     data: bytes
@@ -43,35 +45,27 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class SynStream:
-    """A new stream, with its compressed headers."""
-
+class _HeaderFrame:
     stream_id: int
     block: bytes
     is_last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SynReply:
-    """The stream is accepted."""
-
-    stream_id: int
-    block: bytes
-    is_last: bool = False
+class SynStream(_HeaderFrame):
+    """Opens a stream, with its compressed headers."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeadersFrame:
-    """More headers of a stream."""
+class SynReply(_HeaderFrame):
+    """Accepts a stream."""
 
-    stream_id: int
-    block: bytes
-    is_last: bool = False
+
+class HeadersFrame(_HeaderFrame):
+    """Further headers of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The stream is over, in both directions."""
+    """Ends a stream in both directions."""
 
     stream_id: int
     status: int
@@ -79,14 +73,14 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """To be answered with the same."""
+    """A ping; the receiver sends it back."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class GoAway:
-    """No more streams will be begun."""
+    """The sender opens no more streams."""
 
     last_stream_id: int
     status: int = 0
@@ -97,7 +91,7 @@ _WITH_HEADERS: Final[Mapping[int, tuple[type[SynStream | SynReply | HeadersFrame
     SYN_REPLY: (SynReply, 4),
     HEADERS: (HeadersFrame, 4),
 }
-"""What these become, and where their header block begins."""
+"""The class of each type of frame with headers, and the offset of its header block."""
 
 _WITH_NUMBER: Final = frozenset({*_WITH_HEADERS, RST_STREAM, PING, GOAWAY})
 
@@ -111,10 +105,9 @@ def encode(frame: Frame) -> bytes:
             return struct.pack(">II", stream_id, _flags(is_last) << 24 | len(data)) + data
         case SynStream(stream_id, block, is_last):
             return _control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
-        case SynReply(stream_id, block, is_last):
-            return _control(SYN_REPLY, struct.pack(">I", stream_id) + block, is_last=is_last)
-        case HeadersFrame(stream_id, block, is_last):
-            return _control(HEADERS, struct.pack(">I", stream_id) + block, is_last=is_last)
+        case SynReply(stream_id, block, is_last) | HeadersFrame(stream_id, block, is_last):
+            kind = SYN_REPLY if isinstance(frame, SynReply) else HEADERS
+            return _control(kind, struct.pack(">I", stream_id) + block, is_last=is_last)
         case Reset(stream_id, status):
             return _control(RST_STREAM, struct.pack(">II", stream_id, status))
         case Ping(number):
@@ -133,16 +126,16 @@ def _control(kind: int, content: bytes, *, is_last: bool = False) -> bytes:
 
 
 class FrameReader:
-    """Cuts what arrives, in pieces of any size, into frames."""
+    """Splits received bytes into frames."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are complete now; kinds that say nothing to us are left out.
+        """The frames that `data`, a piece of any size, completes; frames of unused types are left out.
 
         Raises:
-            Violation: of a frame's form, version or size.
+            SPDYProtocolError: a frame has another version, is too short or too long.
         """
         self._rest += data
         found: list[Frame] = []
@@ -176,7 +169,7 @@ def _frame(first: int, flags: int, content: bytes) -> Frame | None:
 
 def _control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
     if kind not in _WITH_NUMBER:
-        return None  # settings and windows: nobody behind these clients keeps to them
+        return None  # settings and windows, which these clients do not observe
     (number,) = struct.unpack_from(">I", content)
     if kind == PING:
         return Ping(number)

@@ -1,11 +1,11 @@
-"""JSON patch (`application/json-patch+json`): a list of operations, all of which apply or none.
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386) on JSON-ready data.
 
-Called by `handlers.patching`. Source: RFC 6902, with the API server's habits: array indices may be negative (from the
-end), a missing `value` is null, `test` of a missing member against null holds, `replace` and `copy` take a missing
+Called by `patching`; pure. Source: the RFCs, with the API server's differences: array indices may be negative (from the
+end), a missing `value` is null, `test` of a missing member against null succeeds, `replace` and `copy` take a missing
 member for null, and every operation that cannot be applied is the same 422.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -13,7 +13,7 @@ from podscaler.base.errors import StatusError
 
 OPERATIONS_MAX = 10_000
 COPIED_MAX_BYTES = 3 * 1024 * 1024
-"""What all `copy` operations of one document may add together: doubling a value forty times would fill the memory."""
+"""Of all that the `copy` operations of one patch add: doubling a value forty times would fill the memory."""
 
 INDEX_MAX_DIGITS = 9
 
@@ -23,14 +23,14 @@ Operation = dict[str, Any]
 
 
 class _Inapplicable(Exception):
-    """One operation does not fit the document."""
+    """An operation cannot be applied to the document."""
 
 
 def applied(document: Any, operations: Sequence[Operation]) -> Any:
-    """A changed copy of `document`.
+    """A copy of `document` with the operations applied.
 
     Raises:
-        StatusError: 413 for too many operations, 422 where one cannot be applied.
+        StatusError: 413 for more than `OPERATIONS_MAX` operations, 422 where one cannot be applied.
     """
     if len(operations) > OPERATIONS_MAX:
         count = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
@@ -45,21 +45,41 @@ def applied(document: Any, operations: Sequence[Operation]) -> Any:
             else:
                 _apply(result, operation, budget)
     except _Inapplicable:
-        raise _rejected() from None
+        text = "the server rejected our request due to an error in our request"
+        raise StatusError(text, code=422, reason="Invalid", details={}) from None
     return result
 
 
+def merged(target: Any, patch: Any) -> Any:
+    """`target` with a JSON merge patch: null removes a member, objects are merged, other values replace.
+
+    Merged objects have their members sorted by name, as upstream's error messages show them.
+
+    Args:
+        target: left as it is; the result may share its unchanged parts.
+        patch: the merge patch.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return dict(sorted(result.items()))
+
+
 def parse(document: Any) -> list[Operation]:
-    """`document` as operations, if it is a list of objects.
+    """The operations of a JSON patch document; none for null.
 
     Raises:
-        StatusError: 400 otherwise.
+        StatusError: 400 unless `document` is a list of objects.
     """
-    wanted = "[]handlers.jsonPatchOp"
     if document is None:
         return []
     if not isinstance(document, list):
-        raise _not_decodable(document, wanted)
+        raise _not_decodable(document, "[]handlers.jsonPatchOp")
     for operation in document:
         if not isinstance(operation, dict):
             raise _not_decodable(operation, "handlers.jsonPatchOp")
@@ -67,7 +87,7 @@ def parse(document: Any) -> list[Operation]:
 
 
 def unknown_fields(operations: Sequence[Operation]) -> list[str]:
-    """What a strict or warning server says about members that no operation has, in order."""
+    """Upstream's text for each unknown member of the operations, in order."""
     return [
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations)
@@ -92,13 +112,8 @@ def json_type(value: Any) -> str:
     return {list: "array", str: "string", type(None): "null"}[type(value)]
 
 
-def _rejected() -> StatusError:
-    text = "the server rejected our request due to an error in our request"
-    return StatusError(text, code=422, reason="Invalid", details={})
-
-
 class _Budget:
-    """Counts the bytes that copies add, roughly."""
+    """The approximate number of bytes that `copy` operations may still add."""
 
     def __init__(self, left_bytes: int) -> None:
         self._left_bytes = left_bytes
@@ -118,7 +133,7 @@ def _size_bytes(value: Any) -> int:
 
 
 def _whole(operation: Operation) -> Any:
-    """What is put in the place of the whole document, which must be an object or a list."""
+    """The value that replaces the whole document; it must be an object or a list."""
     value = operation.get("value")
     if not isinstance(value, dict | list):
         raise _Inapplicable
@@ -126,56 +141,32 @@ def _whole(operation: Operation) -> Any:
 
 
 def _apply(document: Any, operation: Operation, budget: _Budget) -> None:
-    name = operation.get("op")
-    run = _RUN.get(name) if isinstance(name, str) else None
-    if run is None:
-        raise _Inapplicable
-    run(document, operation, budget)
+    value = operation.get("value")
+    match operation.get("op"):
+        case "add":
+            _insert(document, _pointer(operation, "path"), deepcopy(value))
+        case "remove":
+            _take(document, _pointer(operation, "path"))
+        case "replace":
+            parent, key = _parent(document, _pointer(operation, "path"))
+            parent[_index(key, len(parent)) if isinstance(parent, list) else key] = deepcopy(value)
+        case "move":
+            moved = _take(document, _pointer(operation, "from"))
+            _insert(document, _pointer(operation, "path"), moved)
+        case "copy":
+            copied = _value_at(document, _pointer(operation, "from"))
+            budget.spend(copied)
+            _insert(document, _pointer(operation, "path"), deepcopy(copied))
+        case "test" if same(_value_at(document, _pointer(operation, "path")), value):
+            pass
+        case _:
+            raise _Inapplicable
 
 
-def _add(document: Any, operation: Operation, _budget: _Budget) -> None:
-    _insert(document, _pointer(operation, "path"), deepcopy(operation.get("value")))
-
-
-def _remove(document: Any, operation: Operation, _budget: _Budget) -> None:
-    _take(document, _pointer(operation, "path"))
-
-
-def _replace(document: Any, operation: Operation, _budget: _Budget) -> None:
-    parent, key = _parent(document, _pointer(operation, "path"))
-    if isinstance(parent, list):
-        parent[_index(key, len(parent))] = deepcopy(operation.get("value"))
-    else:
-        parent[key] = deepcopy(operation.get("value"))
-
-
-def _move(document: Any, operation: Operation, _budget: _Budget) -> None:
-    value = _take(document, _pointer(operation, "from"))
-    _insert(document, _pointer(operation, "path"), value)
-
-
-def _copy(document: Any, operation: Operation, budget: _Budget) -> None:
-    parent, key = _parent(document, _pointer(operation, "from"))
-    value = parent.get(key) if isinstance(parent, dict) else _member(parent, key)
-    budget.spend(value)
-    _insert(document, _pointer(operation, "path"), deepcopy(value))
-
-
-def _test(document: Any, operation: Operation, _budget: _Budget) -> None:
-    parent, key = _parent(document, _pointer(operation, "path"))
-    found = parent.get(key) if isinstance(parent, dict) else _member(parent, key)
-    if not same(found, operation.get("value")):
-        raise _Inapplicable
-
-
-_RUN: dict[str, Callable[[Any, Operation, _Budget], None]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
-}
+def _value_at(document: Any, tokens: list[str]) -> Any:
+    """The value that a pointer names; null for a missing member of an object."""
+    parent, key = _parent(document, tokens)
+    return parent.get(key) if isinstance(parent, dict) else _member(parent, key)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -190,9 +181,9 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _pointer(operation: Operation, member: str) -> list[str]:
-    """The tokens of a JSON pointer; of what can be done with the whole document ("") only `replace` is.
+    """The tokens of the JSON pointer in `member`; the whole document ("") is no valid target here.
 
-    What stands before the first slash is skipped, as upstream skips it: `data/x` is `/x`.
+    As upstream, text before the first slash is skipped: `data/x` is `/x`.
     """
     text = operation.get(member)
     if not isinstance(text, str) or "/" not in text:

@@ -1,10 +1,9 @@
-"""How strategic merge patch treats lists: by merge key or as sets of scalars, and in which order.
+"""Merges and sorts the lists of a strategic merge patch: by merge key, or as sets of scalars.
 
-Called by `strategic` alone. Elements are identified by the value of the list's merge key, scalars by themselves.
+Called by `strategic_merge`; pure. Elements are identified by the value of the list's merge key, scalars by themselves.
 
-The order of a merged list: elements that the patch names come in the patch's order, the others in the order they had,
-and the two sequences are interleaved so that an element of the server's comes first only where it stood before the
-patch's next element already.
+The order of a merged list: elements that the patch names come in the patch's order, the others in their old order; the
+two sequences are interleaved so that an old element precedes the patch's next element only if it already did before.
 """
 
 from collections.abc import Sequence
@@ -27,16 +26,16 @@ _GO_TYPES: dict[type, str] = {
 
 
 def check_is_list(value: Any) -> None:
-    """Refuse (500, as upstream) anything but a list, null too, where an order of elements is spoken of."""
+    """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as upstream."""
     if not isinstance(value, list):
         raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
 
 
 def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
-    """Refuse lists whose elements cannot be merged.
+    """Check that the elements of two lists can be merged.
 
     Raises:
-        StatusError: 422 for lists of lists, 500 for elements of several types, or none at all.
+        StatusError: 422 for lists of lists, 500 for elements of different types, and for two empty lists.
     """
     types = [type(item) for item in (*original, *changes)]
     if not types:
@@ -59,7 +58,7 @@ def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
 
 
 def edited(original: Sequence[Any], changes: Sequence[Object], merge_key: str) -> tuple[list[Any], list[Object]]:
-    """The original's elements after the patch's directives (`$patch: delete`, `replace`), and the plain changes.
+    """The original elements after the directives of `changes` (`$patch: delete`, `replace`), and the other changes.
 
     Raises:
         StatusError: 500 for an element without the merge key or with an unknown directive.
@@ -89,7 +88,7 @@ def _key_of(change: Object, merge_key: str) -> Any:
 
 
 def find(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
-    """The position of the element whose merge key has that value."""
+    """The index of the element whose merge key has that value, None without one."""
     for position, item in enumerate(items):
         if isinstance(item, dict) and merge_key in item and item[merge_key] == value:
             return position
@@ -97,15 +96,15 @@ def find(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
 
 
 def unknown_directive(directive: Any, patch: dict[str, Any]) -> StatusError:
-    """The refusal of a `$patch` that is neither replace nor delete."""
+    """The error for a `$patch` that is neither replace nor delete."""
     return StatusError(f"unknown patch type: {directive} in map: {go_text(patch)}", code=500)
 
 
 def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """Every element that the patch keeps must be in the order directive, in the same order.
+    """Check that the elements of the patch are in the order directive, in the same order.
 
     Raises:
-        StatusError: 500 with both lists.
+        StatusError: 500.
     """
     if not order:
         return
@@ -128,7 +127,7 @@ def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
 
 
 def in_order(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
-    """`values` in the order that the patch (`order`) and the server (`server_order`) agree on, as the module says."""
+    """`values` sorted by the order of the patch (`order`) and of the server (`server_order`), see the module."""
     wanted = _ranks(order, merge_key)
     had = _ranks(server_order, merge_key)
     named = [item for item in values if _rank(item, wanted, merge_key) is not None]
@@ -170,13 +169,13 @@ def _known_rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int:
 
 
 def _identity(item: Any, merge_key: str) -> Any:
-    """A hashable value that tells the element from others; elements without the merge key differ from all."""
+    """A hashable identity of an element; elements without the merge key are identified by their whole value."""
     value = item.get(merge_key, item) if merge_key and isinstance(item, dict) else item
     return (type(value), value) if isinstance(value, str | int | float | bool) else (type(value), repr(value))
 
 
 def go_text(value: Any) -> str:
-    """A JSON value as Go's %v shows it in messages: `map[a:1 b:[x y]]`."""
+    """A JSON value as Go's %v prints it: `map[a:1 b:[x y]]`."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
