@@ -20,7 +20,7 @@ from podscaler.controlplane.aggregator.service_resolver import SERVICES, Address
 from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
 from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
-from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Watched
+from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Reconciler, Watched
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 CHECK_PERIOD_S = 30.0
@@ -36,7 +36,7 @@ _Finding = tuple[str, str, str]
 """Status, reason and message."""
 
 
-class Availability:
+class Availability(Reconciler[str]):
     """See the module.
 
     Args:
@@ -87,9 +87,6 @@ class Availability:
             return self._backoff.failed(key)
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S
-
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
 
     async def _look(self, remote: Remote) -> _Finding | None:
         """What is found; None where nothing can be, as there is nothing to verify the server with."""

@@ -51,7 +51,7 @@ from podscaler.controlplane.auth.tokens import Authenticator
 from podscaler.controlplane.controllers.cluster.custom_resources import CustomKinds
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import PodConnections
-from podscaler.controlplane.registry.registry import MetricApis, PodLogs, VirtualObjects
+from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
 
 GZIP_MIN_BYTES = 128 * 1024
 STOP_TIMEOUT_S = 5.0

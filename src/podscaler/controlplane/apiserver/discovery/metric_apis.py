@@ -1,7 +1,7 @@
 """Metrics APIs: their place in discovery, and the GET requests below them.
 
 Called by `discovery` and `dispatch`. They have no resources with records: what they list are metrics, which come and go
-with what is measured. `podscaler.controlplane.registry.registry.MetricApis` knows them.
+with what is measured. `podscaler.controlplane.registry.providers.MetricApis` knows them.
 
 Source: the custom metrics API server library: `pods/http_requests` and the like in discovery, GET only.
 """
@@ -17,7 +17,7 @@ from podscaler.controlplane.apiserver.http.paths import ResourcePath
 from podscaler.controlplane.apiserver.http.queries import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import READ, Subresource
-from podscaler.controlplane.registry.registry import MetricApis, MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricApis, MetricQuery, MetricResource
 
 
 def serves(apis: MetricApis | None, group: str, version: str) -> bool:

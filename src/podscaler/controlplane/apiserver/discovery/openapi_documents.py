@@ -11,7 +11,7 @@ from podscaler.api.openapi import openapi, openapi_values
 from podscaler.api.openapi.openapi import CreateOnly
 from podscaler.api.resource.resources import Resource
 from podscaler.controlplane.apiserver.http.routes import Routes
-from podscaler.controlplane.registry.registry import MetricApis
+from podscaler.controlplane.registry.providers import MetricApis
 
 Make = Callable[[], Mapping[str, Any]]
 

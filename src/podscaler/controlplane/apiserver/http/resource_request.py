@@ -23,7 +23,7 @@ from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.rules import Authorizer
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import PodConnections
-from podscaler.controlplane.registry.registry import MetricApis, PodLogs, VirtualObjects
+from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.storage.entries import Entry
 
 SILENT = Strategy().warnings

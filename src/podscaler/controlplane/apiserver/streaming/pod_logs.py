@@ -20,7 +20,7 @@ from podscaler.controlplane.apiserver.http.resource_request import Plane, Resour
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.streaming_response import GrowingResponse
 from podscaler.controlplane.apiserver.streaming import log_socket, pod_targets
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 
 async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:

@@ -28,7 +28,7 @@ from podscaler.controlplane.apiserver.http import (
 from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
 from podscaler.controlplane.apiserver.http.streaming_response import GrowingResponse
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.watching import Batch, Ended, Notice, Subscription
+from podscaler.controlplane.storage.watching import Ended, EntryEvent, EventBatch, Subscription
 
 TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
@@ -154,7 +154,7 @@ async def _follow(stream: GrowingResponse, frames: "_Frames", source: Subscripti
             batch = await source.batch()
             for piece in frames.pieces(batch):
                 await stream.write(piece)
-            if bookmarks.is_due and not batch.notices:
+            if bookmarks.is_due and not batch.events:
                 bookmarks.begin()
                 await stream.write(frames.bookmark(source.revision))
 
@@ -170,7 +170,7 @@ class _Receiver:
         """See `watching.Receiver`."""
         return self._stream.is_idle
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """See `watching.Receiver`."""
         self._stream.push(b"".join(self._frames.pieces(batch)))
 
@@ -205,7 +205,7 @@ class _Bookmarks:
 
 
 class _Frames:
-    """How notices of one watch look: version, shape, Table columns in the first frame only."""
+    """How events of one watch look: version, shape, Table columns in the first frame only."""
 
     def __init__(self, plane: Plane, call: ResourceRequest, options: ListOptions, *, bookmarks: bool) -> None:
         self._plane = plane
@@ -215,11 +215,11 @@ class _Frames:
         self._form = f"{call.served.api_version} {call.form}"
         self._columns: list[Object] | None = response_encoder.columns(call.served.resource.printer)
 
-    def pieces(self, batch: Batch) -> list[bytes]:
+    def pieces(self, batch: EventBatch) -> list[bytes]:
         """The frames of a batch, joined into pieces to be written."""
         if self._call.form.shape == "partial_list":
             return []  # no event is a list, and upstream sends none then
-        frames = [self._frame(notice) for notice in batch.notices]
+        frames = [self._frame(event) for event in batch.events]
         if len(frames) == 1 and not batch.initial_done:
             return frames
         if batch.initial_done and self._marks_initial:
@@ -243,29 +243,29 @@ class _Frames:
         """An ERROR event."""
         return self._framed("ERROR", json_text.encode(error.to_status()))
 
-    def _frame(self, notice: Notice) -> bytes:
+    def _frame(self, event: EntryEvent) -> bytes:
         if self._call.form.shape == "table":
-            return _frame(notice.type, self._table_of(notice))
-        return notice.encoded(self._form, self._encode)
+            return _frame(event.type, self._table_of(event))
+        return event.encoded(self._form, self._encode)
 
-    def _encode(self, notice: Notice) -> bytes:
+    def _encode(self, event: EntryEvent) -> bytes:
         form, served, shaper = self._call.form, self._call.served, self._plane.shaper
         if form.shape != "object":
             hidden = served.resource.hidden_annotations
-            bare = response_encoder.partial(shaper.body(served, notice.entry), form.meta_version, hidden)
-            return self._framed(notice.type, bare)
+            bare = response_encoder.partial(shaper.body(served, event.entry), form.meta_version, hidden)
+            return self._framed(event.type, bare)
         if form.encoding == "protobuf":
-            return protobuf_forms.frame(notice.type, shaper.packed(served, notice.entry))
-        return _frame(notice.type, shaper.body(served, notice.entry))
+            return protobuf_forms.frame(event.type, shaper.packed(served, event.entry))
+        return _frame(event.type, shaper.body(served, event.entry))
 
     def _framed(self, event_type: str, body: bytes) -> bytes:
         """A frame around an object's JSON in the encoding that the client wants."""
         packed = protobuf_forms.of_json(body) if self._call.form.encoding == "protobuf" else None
         return _frame(event_type, body) if packed is None else protobuf_forms.frame(event_type, packed)
 
-    def _table_of(self, notice: Notice) -> bytes:
-        row = rendering.table_row(self._plane, self._call, notice.entry)
-        return self._table({"resourceVersion": str(notice.entry.revision)}, [row])
+    def _table_of(self, event: EntryEvent) -> bytes:
+        row = rendering.table_row(self._plane, self._call, event.entry)
+        return self._table({"resourceVersion": str(event.entry.revision)}, [row])
 
     def _table(self, metadata: Object, rows: list[Object]) -> bytes:
         columns, self._columns = self._columns, None
