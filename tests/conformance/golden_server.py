@@ -25,9 +25,9 @@ from podscaler.controlplane.controllers.cluster.namespace_defaults import make_s
 from podscaler.controlplane.credentials import signing_key
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.registry import VirtualObjects
+from podscaler.controlplane.registry.providers import VirtualObjects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 
@@ -71,14 +71,14 @@ def serving(
         )
         aggregation = Aggregation(objects, clock, folder / "nobody-is-asked.pem")
         parts = ServerParts(virtual=virtual, accounts=accounts, aggregation=aggregation)
-        await make_system_namespaces(LocalRegistry(objects))
-        await bootstrap.ensure_policy(LocalRegistry(objects))
-        await pod_classes.make_system_classes(LocalRegistry(objects))
+        await make_system_namespaces(Registry(objects))
+        await bootstrap.ensure_policy(Registry(objects))
+        await pod_classes.make_system_classes(Registry(objects))
         limit_ranges.admit_pods(objects)
         pod_classes.admit_pods(objects)
-        cluster_ips = ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200))
-        objects.give("services", cluster_ips.give)
-        objects.listen(cluster_ips.notice)
+        cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
+        objects.set_allocator("services", cluster_ips.allocate)
+        objects.listen(cluster_ips.on_commit)
         server = ApiServer(objects, served, authenticator=users, tls=tls, clock=clock, parts=parts)
         ports.append(await server.start("127.0.0.1", 0))
         started.set()

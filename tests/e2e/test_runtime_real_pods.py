@@ -23,8 +23,8 @@ from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.processes import process_identity
 from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
 from podscaler.controlplane.network import addresses
-from podscaler.controlplane.registry.local import LocalRegistry
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing.registry import open_registry
 
 FOREVER = ["/bin/sh", "-c", "while true; do sleep 1; done"]
@@ -48,7 +48,7 @@ def python(code: str, **fields: Any) -> dict[str, Any]:
 class Node:
     """A node agent over a real registry, in this process."""
 
-    def __init__(self, registry: LocalRegistry, folder: Path) -> None:
+    def __init__(self, registry: Registry, folder: Path) -> None:
         self.registry = registry
         self.folder = folder
         self.agent: NodeAgent

@@ -14,10 +14,9 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.controlplane.aggregator.extension_authentication import ExtensionAuthentication
-from podscaler.controlplane.controllers.apps import replicationcontroller
 from podscaler.controlplane.controllers.apps.daemonset import DaemonSets
 from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
-from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
+from podscaler.controlplane.controllers.apps.replicaset import REPLICATION_CONTROLLER, ReplicaSets
 from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
 from podscaler.controlplane.controllers.cluster import apiservices
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
@@ -166,7 +165,7 @@ class Controllers:
             "disruption-controller": lambda: DisruptionBudgets(registry, clock),
             "deployment-controller": lambda: Deployments(registry, clock),
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
-            "replication-controller": lambda: ReplicaSets(registry, clock, replicationcontroller.SPECIES),
+            "replication-controller": lambda: ReplicaSets(registry, clock, REPLICATION_CONTROLLER),
             "statefulset-controller": lambda: StatefulSets(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
@@ -205,6 +204,6 @@ class Controllers:
 
         kinds = self._facts.resources
         if isinstance(kinds, KnownKinds) and name == GarbageCollector.name:
-            await supervision.keep_running(name, partial(kinds.follow, run), self._clock)
+            await supervision.keep_running(name, partial(kinds.restart_on_change, run), self._clock)
         else:
             await supervision.keep_running(name, run, self._clock)

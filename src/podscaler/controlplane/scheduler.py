@@ -37,7 +37,7 @@ class Binder:
         if is_unwanted(pod):
             return
         node = self._registry.find("nodes", "", self._node_name) or {}
-        fault = misfit(pod, node)
+        fault = node_mismatch(pod, node)
         try:
             await (self._refuse(pod, fault) if fault else self._bind(pod))
         except StatusError as error:
@@ -82,7 +82,7 @@ def is_unwanted(pod: Mapping[str, Any]) -> bool:
     )
 
 
-def misfit(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Why the pod may not run on the node, empty where it may."""
     if (node.get("spec") or {}).get("unschedulable"):
         return "0/1 nodes are available: 1 node(s) were unschedulable."

@@ -13,8 +13,8 @@ from random import Random
 
 from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.store import Store, open_store, run_inline
 
 
@@ -22,7 +22,7 @@ from podscaler.controlplane.storage.store import Store, open_store, run_inline
 class OpenRegistry:
     """What a test works with: the registry, and the layers below for what a registry does not show."""
 
-    registry: LocalRegistry
+    registry: Registry
     objects: Objects
     store: Store
 
@@ -35,14 +35,14 @@ async def open_registry(
     store = await open_store(directory, clock, run=run_inline, is_synced=False)
     try:
         objects = Objects(store, resources, random=Random(seed))
-        registry = LocalRegistry(objects)
+        registry = Registry(objects)
         await _make_default_namespace(registry)
         yield OpenRegistry(registry, objects, store)
     finally:
         await store.close()
 
 
-async def _make_default_namespace(registry: LocalRegistry) -> None:
+async def _make_default_namespace(registry: Registry) -> None:
     try:
         if registry.find("namespaces", "", "default") is not None:
             return

@@ -21,8 +21,8 @@ from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import front_proxy
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock, extension_server
@@ -58,7 +58,7 @@ class Reply:
 class World:
     """Both servers, and a client of the first."""
 
-    registry: LocalRegistry
+    registry: Registry
     clock: VirtualClock
     aggregation: Aggregation
     extension: ExtensionServer
@@ -121,7 +121,7 @@ async def open_world(folder: Path, parts: ServerParts = NO_PARTS) -> AsyncIterat
     clock = VirtualClock()
     store = await open_store(folder / "data", clock, run=run_inline, is_synced=False)
     objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
     await registry.create("namespaces", {"metadata": {"name": "default"}})
     proxy = front_proxy.ensure(folder / "front-proxy", now_ns=time.time_ns())
     aggregation = Aggregation(objects, clock, proxy.identity)

@@ -18,7 +18,7 @@ from podscaler.controlplane.apiserver.streaming import spdy_frames
 from podscaler.controlplane.apiserver.streaming.spdy_frames import Data, FrameReader, SynReply, SynStream
 from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderWriter
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"

@@ -14,7 +14,8 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
 from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
-from podscaler.controlplane.registry.registry import MetricResource, ObjectEvent
+from podscaler.controlplane.registry.providers import MetricResource
+from podscaler.controlplane.registry.registry import ObjectEvent
 from podscaler.testing import VirtualClock
 
 PATTERN = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

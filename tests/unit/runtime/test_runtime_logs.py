@@ -16,7 +16,7 @@ from podscaler.controlplane.kubelet.logs.log_format import LogLine, Splitter
 from podscaler.controlplane.kubelet.logs.log_reader import NodeLogs
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.threads import Threads
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 S = NANOSECONDS
 T1 = b"1970-01-01T00:00:01.000000000Z"

@@ -208,10 +208,10 @@ def test_pods_that_do_not_fit() -> None:
     """A cordoned node and a foreign node selector, in the scheduler's words."""
     node = {"metadata": {"labels": {"disk": "ssd"}}}
     assert [
-        scheduler.misfit(pod(), node),
-        scheduler.misfit(pod(nodeSelector={"disk": "ssd"}), node),
-        scheduler.misfit(pod(nodeSelector={"disk": "hdd"}), node),
-        scheduler.misfit(pod(), {**node, "spec": {"unschedulable": True}}),
+        scheduler.node_mismatch(pod(), node),
+        scheduler.node_mismatch(pod(nodeSelector={"disk": "ssd"}), node),
+        scheduler.node_mismatch(pod(nodeSelector={"disk": "hdd"}), node),
+        scheduler.node_mismatch(pod(), {**node, "spec": {"unschedulable": True}}),
     ] == [
         "",
         "",

@@ -29,7 +29,7 @@ def _of_resource(value: Object, path: str) -> list[FieldError]:
     kind = value.get("kind")
     if isinstance(kind, str) and kind:
         head = "may have mixed case, but should otherwise match: "
-        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_errors(kind.lower())]
+        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_faults(kind.lower())]
     metadata = value.get("metadata")
     if isinstance(metadata, dict):
         found += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")

@@ -47,8 +47,8 @@ from podscaler.controlplane.network import addresses, kubernetes_service
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.cluster_names import ClusterNames
 from podscaler.controlplane.registry.known_kinds import KnownKinds
-from podscaler.controlplane.registry.local import CONTROLLERS, LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import CONTROLLERS, Registry
 from podscaler.controlplane.registry.users import ADMIN, User, account_groups, account_name
 from podscaler.controlplane.storage.store import open_store
 from podscaler.kube.config import locate
@@ -173,15 +173,15 @@ class ControlPlane:
         self._exit.callback(block.close)
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
-        registry = LocalRegistry(objects, "kube-apiserver")
+        registry = Registry(objects, "kube-apiserver")
         kinds = KnownKinds(objects)
         await make_system_namespaces(registry)
         await bootstrap.ensure_policy(registry)
         await pod_classes.make_system_classes(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
-        objects.give("services", cluster_ips.give)
-        objects.listen(cluster_ips.notice)
+        objects.set_allocator("services", cluster_ips.allocate)
+        objects.listen(cluster_ips.on_commit)
         address = await kubernetes_service.make_service(registry)
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
@@ -198,7 +198,7 @@ class ControlPlane:
         self._exit.push_async_callback(aggregation.close)
         neighbours = replace(found, audit_log=audit, aggregation=aggregation)
         server = self._make_server(objects, access, accounts, neighbours)
-        server.custom_kinds.listen(kinds.notice)
+        server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
@@ -251,7 +251,7 @@ class ControlPlane:
             return await server.start(HOST, 0)
 
     def _make_machine(
-        self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
+        self, registry: Registry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
     ) -> Machine:
         names = ClusterNames(registry, block)
         settings = RuntimeSettings(self._settings.data_dir / "node", nameserver=names.address)

@@ -12,7 +12,7 @@ from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.resource.sampler import Sampler
 from podscaler.controlplane.network.cluster_names import ClusterNames
-from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.registry import Registry
 
 
 class Machine:
@@ -30,7 +30,7 @@ class Machine:
     def __init__(
         self,
         node: NodeAgent,
-        registry: LocalRegistry,
+        registry: Registry,
         resources: Iterable[Resource],
         clock: Clock,
         *,

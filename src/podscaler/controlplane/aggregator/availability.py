@@ -20,7 +20,7 @@ from podscaler.controlplane.aggregator.service_resolver import SERVICES, Address
 from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
 from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
-from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Watched
+from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Reconciler, Watched
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 CHECK_PERIOD_S = 30.0
@@ -36,7 +36,7 @@ _ConditionState = tuple[str, str, str]
 """Status, reason and message."""
 
 
-class Availability:
+class Availability(Reconciler[str]):
     """See the module.
 
     Args:
@@ -85,9 +85,6 @@ class Availability:
             return self._backoff.failed(key)
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S
-
-    def report(self, key: str, error: Exception) -> None:
-        """Do nothing: the loop has logged the error."""
 
     async def _check(self, remote: Remote) -> _ConditionState | None:
         """The state of the condition; None with an unusable caBundle, for which upstream changes nothing."""

@@ -14,7 +14,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.aggregator import identity
 from podscaler.controlplane.controllers.framework import selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.credentials import front_proxy
 from podscaler.controlplane.registry.registry import Registry
 
@@ -23,7 +23,7 @@ NAME = "extension-apiserver-authentication"
 CONFIG_MAPS = "configmaps"
 
 
-class ExtensionAuthentication:
+class ExtensionAuthentication(Reconciler[str]):
     """See the module.
 
     Args:
@@ -67,9 +67,6 @@ class ExtensionAuthentication:
         elif (found.get("data") or {}) | self._data != found.get("data"):
             await self._registry.update(CONFIG_MAPS, {**found, "data": {**(found.get("data") or {}), **self._data}})
         return None
-
-    def report(self, key: str, error: Exception) -> None:
-        """Do nothing: the loop has logged the error."""
 
 
 def _of_object(config_map: Object) -> list[str]:

@@ -15,8 +15,8 @@ from podscaler.controlplane.aggregator.remote_documents import RemoteDocuments
 from podscaler.controlplane.aggregator.service_resolver import Address
 from podscaler.controlplane.aggregator.versions import Remote
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 
 CHECKED_AT_ONCE = 4
 
@@ -36,7 +36,7 @@ class Aggregation:
     """
 
     def __init__(self, objects: Objects, clock: Clock, identity: Path) -> None:
-        self._registry = LocalRegistry(objects, "kube-apiserver")
+        self._registry = Registry(objects, "kube-apiserver")
         self._clock = clock
         self.remotes = versions.follow(objects)
         self.connections = APIServerConnections(identity)

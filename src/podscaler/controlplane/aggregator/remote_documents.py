@@ -20,7 +20,7 @@ from podscaler.controlplane.aggregator import identity, resource_lists, service_
 from podscaler.controlplane.aggregator.connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import Unreachable
 from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
 
@@ -63,7 +63,7 @@ class _OpenApiIndex(msgspec.Struct):
     paths: dict[str, _Url] = msgspec.field(default_factory=dict)
 
 
-class RemoteDocuments:
+class RemoteDocuments(Reconciler[str]):
     """See the module.
 
     Attributes:
@@ -98,9 +98,6 @@ class RemoteDocuments:
         self._store(key, await self._read_version(remote) if remote is not None else None)
         await self._connections.keep_only(self._remotes.all())
         return PERIOD_S if remote is not None else None
-
-    def report(self, key: str, error: Exception) -> None:
-        """Do nothing: the loop has logged the error."""
 
     def _store(self, key: str, found: RemoteVersion | None) -> None:
         if self._found.get(key) == found:

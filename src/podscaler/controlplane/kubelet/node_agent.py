@@ -42,7 +42,8 @@ from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.pod_connections import PodConnections
-from podscaler.controlplane.registry.registry import Object, ObjectEvent, PodLogs, Registry
+from podscaler.controlplane.registry.providers import PodLogs
+from podscaler.controlplane.registry.registry import Object, ObjectEvent, Registry
 from podscaler.controlplane.scheduler import Binder
 
 RETRY_S: Final = 1.0

@@ -19,7 +19,7 @@ from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.discovery.resource_entry import DiscoveryResource
 from podscaler.controlplane.apiserver.handlers.reviews import Review
 from podscaler.controlplane.apiserver.http.routes import Routes, Served
-from podscaler.controlplane.registry.registry import MetricApis
+from podscaler.controlplane.registry.providers import MetricApis
 
 Document = dict[str, Any]
 

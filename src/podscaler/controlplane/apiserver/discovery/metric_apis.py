@@ -1,7 +1,7 @@
 """The metrics APIs (custom.metrics.k8s.io, external.metrics.k8s.io): their discovery entries and GET requests.
 
 Called by `discovery` and `dispatch`. Their resources are metrics, which appear and disappear with what is measured;
-they have no routes. `podscaler.controlplane.registry.registry.MetricApis` provides them.
+they have no routes. `podscaler.controlplane.registry.providers.MetricApis` provides them.
 
 Source: the custom metrics API server library: `pods/http_requests` and the like in discovery, GET only.
 """
@@ -17,7 +17,7 @@ from podscaler.controlplane.apiserver.http.paths import ResourcePath
 from podscaler.controlplane.apiserver.http.queries import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import READ, Subresource
-from podscaler.controlplane.registry.registry import MetricApis, MetricQuery
+from podscaler.controlplane.registry.providers import MetricApis, MetricQuery
 
 
 def serves(apis: MetricApis | None, group: str, version: str) -> bool:

@@ -11,7 +11,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors, names, queries, rendering
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.registry.registry import VirtualObjects
+from podscaler.controlplane.registry.providers import VirtualObjects
 from podscaler.controlplane.storage import entries, selecting
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.listing import ListPage

@@ -27,7 +27,7 @@ from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.registry import acting
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import PodConnections
-from podscaler.controlplane.registry.registry import MetricApis, PodLogs, VirtualObjects
+from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import Author
 

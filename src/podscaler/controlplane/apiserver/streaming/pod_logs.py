@@ -24,7 +24,7 @@ from podscaler.controlplane.apiserver.http.resource_request import ResourceReque
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.streaming_response import StreamingResponse
 from podscaler.controlplane.apiserver.streaming import pod_targets, port_relay
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 _BASE64: Final = "base64.binary.k8s.io"
 SOCKET_PROTOCOLS: Final = ("", "binary.k8s.io", _BASE64)

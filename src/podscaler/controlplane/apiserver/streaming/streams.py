@@ -30,7 +30,7 @@ from podscaler.controlplane.apiserver.http import (
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.streaming_response import StreamingResponse
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.watching import Batch, Ended, Notice, Subscription
+from podscaler.controlplane.storage.watching import Ended, EntryEvent, EventBatch, Subscription
 
 TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
@@ -150,7 +150,7 @@ async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", sour
             batch = await source.batch()
             for piece in encoder.pieces(batch):
                 await stream.write(piece)
-            if bookmarks.is_due and not batch.notices:
+            if bookmarks.is_due and not batch.events:
                 bookmarks.restart()
                 await stream.write(encoder.bookmark(source.revision))
 
@@ -166,7 +166,7 @@ class _Receiver:
         """See `watching.Receiver`."""
         return self._stream.is_idle
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """See `watching.Receiver`."""
         self._stream.push(b"".join(self._encoder.pieces(batch)))
 
@@ -212,11 +212,11 @@ class _EventEncoder:
         self._form = f"{request.served.api_version} {request.form}"
         self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
 
-    def pieces(self, batch: Batch) -> list[bytes]:
+    def pieces(self, batch: EventBatch) -> list[bytes]:
         """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`."""
         if self._request.form.shape == "partial_list":
             return []  # no event is a list: as upstream, none is sent
-        frames = [self._frame(notice) for notice in batch.notices]
+        frames = [self._frame(event) for event in batch.events]
         if len(frames) == 1 and not batch.initial_done:
             return frames
         if batch.initial_done and self._marks_initial:
@@ -240,29 +240,29 @@ class _EventEncoder:
         """An ERROR event."""
         return self._framed("ERROR", json_text.encode(error.to_status()))
 
-    def _frame(self, notice: Notice) -> bytes:
+    def _frame(self, event: EntryEvent) -> bytes:
         if self._request.form.shape == "table":
-            return _frame(notice.type, self._table_of(notice))
-        return notice.encoded(self._form, self._encode)
+            return _frame(event.type, self._table_of(event))
+        return event.encoded(self._form, self._encode)
 
-    def _encode(self, notice: Notice) -> bytes:
+    def _encode(self, event: EntryEvent) -> bytes:
         form, served, encoder = self._request.form, self._request.served, self._server.encoder
         if form.shape != "object":
             hidden = served.resource.hidden_annotations
-            bare = response_encoder.partial(encoder.body(served, notice.entry), form.meta_version, hidden)
-            return self._framed(notice.type, bare)
+            bare = response_encoder.partial(encoder.body(served, event.entry), form.meta_version, hidden)
+            return self._framed(event.type, bare)
         if form.encoding == "protobuf":
-            return protobuf_forms.frame(notice.type, encoder.packed(served, notice.entry))
-        return _frame(notice.type, encoder.body(served, notice.entry))
+            return protobuf_forms.frame(event.type, encoder.packed(served, event.entry))
+        return _frame(event.type, encoder.body(served, event.entry))
 
     def _framed(self, event_type: str, body: bytes) -> bytes:
         """An event with an object's JSON, in the encoding of the watch."""
         packed = protobuf_forms.of_json(body) if self._request.form.encoding == "protobuf" else None
         return _frame(event_type, body) if packed is None else protobuf_forms.frame(event_type, packed)
 
-    def _table_of(self, notice: Notice) -> bytes:
-        row = rendering.table_row(self._server, self._request, notice.entry)
-        return self._table({"resourceVersion": str(notice.entry.revision)}, [row])
+    def _table_of(self, event: EntryEvent) -> bytes:
+        row = rendering.table_row(self._server, self._request, event.entry)
+        return self._table({"resourceVersion": str(event.entry.revision)}, [row])
 
     def _table(self, metadata: Object, rows: list[Object]) -> bytes:
         columns, self._columns = self._columns, None

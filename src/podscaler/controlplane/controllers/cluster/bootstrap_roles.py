@@ -1,10 +1,12 @@
-"""The roles that every cluster has, as data: who may do what before anybody has said anything.
+"""The default RBAC roles and bindings of a cluster, as tables.
 
-Called by `bootstrap`, which makes them objects. A rule is a line of up to four parts
+Called by `bootstrap`, which makes objects of them. A rule is a line of up to four parts
 
-    verbs | API groups (the empty one is the core group) | resources | names of objects
+    verbs | API groups (empty: the core group) | resources | names of objects
 
-or `verbs @ paths`; a part is a list with commas. Only roles for what exists here or talks to it are listed.
+or `verbs @ paths`; a part is a comma-separated list. Roles of components that do not exist here and do not connect to
+this API server are left out.
+
 
 Source: the default roles and role bindings of the RBAC documentation; what a v1.37 server makes at its first start.
 """
@@ -22,7 +24,7 @@ _REVIEW_ACCESS = "create | authorization.k8s.io | subjectaccessreviews"
 Rules = tuple[str, ...]
 
 AGGREGATED: Mapping[str, str] = {"admin": "", "edit": "admin", "view": "edit"}
-"""Roles made of others, and into which of them each of them goes itself."""
+"""Aggregated ClusterRoles, each with the role that it is aggregated to (empty: none)."""
 
 AGGREGATED_PARTS: Mapping[str, Rules] = {
     "admin": (
@@ -66,7 +68,7 @@ AGGREGATED_PARTS: Mapping[str, Rules] = {
         f"{_READ} | networking.k8s.io | ingresses,ingresses/status,networkpolicies",
     ),
 }
-"""`system:aggregate-to-NAME`, the part of each aggregated role that every cluster has."""
+"""The rules of `system:aggregate-to-NAME`, which are aggregated to the role NAME."""
 
 _USERS: Mapping[str, Rules] = {
     "cluster-admin": ("* | * | *", "* @ *"),
@@ -151,7 +153,7 @@ _COMPONENTS: Mapping[str, Rules] = {
 }
 
 AUTOSCALER = "podscaler:horizontal-pod-autoscaler"
-"""Roles of our own: what our autoscaler needs besides what upstream's has."""
+"""The role of podscaler's autoscaler: its permissions beyond those of upstream's."""
 _HISTORIES = ",".join(("podscaler-history", *(f"podscaler-history-{shard:02}" for shard in range(16))))
 _OURS: Mapping[str, Rules] = {
     AUTOSCALER: (
@@ -163,7 +165,7 @@ _OURS: Mapping[str, Rules] = {
 }
 
 CLUSTER_ROLES: Mapping[str, Rules] = {**_USERS, **_COMPONENTS, **_OURS}
-"""ClusterRoles by name, apart from those of controllers and the aggregated ones."""
+"""ClusterRoles by name, except those of controllers and the aggregated ones."""
 
 CONTROLLERS: Mapping[str, Rules] = {
     "clusterrole-aggregation-controller": (
@@ -298,7 +300,7 @@ CONTROLLERS: Mapping[str, Rules] = {
     "ttl-after-finished-controller": (f"delete,{_READ} | batch | jobs", _EVENTS),
     "ttl-controller": ("list,patch,update,watch | | nodes", _EVENTS),
 }
-"""`system:controller:NAME`, each for the service account NAME of kube-system."""
+"""The rules of `system:controller:NAME`, bound to the service account NAME of kube-system."""
 
 _LOCKING = (
     "create,get,list,update,watch | coordination.k8s.io | leases",
@@ -340,44 +342,31 @@ CLUSTER_ROLE_BINDINGS: Mapping[str, tuple[str, ...]] = {
     "system:public-info-viewer": (*_EVERYBODY, "Group system:unauthenticated"),
     "system:service-account-issuer-discovery": ("Group system:serviceaccounts",),
 }
-"""Who has the ClusterRole of that name; the binding is named like it."""
+"""The subjects of the ClusterRoleBinding of each name, which binds the ClusterRole of the same name."""
 
-ROLE_BINDINGS: Mapping[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
-    ("kube-public", "system:controller:bootstrap-signer"): (
-        "Role",
-        "system:controller:bootstrap-signer",
-        ("ServiceAccount kube-system/bootstrap-signer",),
-    ),
-    ("kube-system", AUTOSCALER): ("Role", AUTOSCALER, _AUTOSCALER_ACCOUNT),
+
+def _own(controller: str) -> tuple[str, tuple[str, ...]]:
+    """The role of a controller, bound to its service account."""
+    return f"system:controller:{controller}", (f"ServiceAccount kube-system/{controller}",)
+
+
+def _locking(component: str) -> tuple[str, tuple[str, ...]]:
+    """The role for the leader election of a component, bound to its user and service account."""
+    subjects = (f"User system:{component}", f"ServiceAccount kube-system/{component}")
+    return f"system::leader-locking-{component}", subjects
+
+
+ROLE_BINDINGS: Mapping[tuple[str, str], tuple[str, tuple[str, ...]]] = {
+    ("kube-public", "system:controller:bootstrap-signer"): _own("bootstrap-signer"),
+    ("kube-system", AUTOSCALER): (AUTOSCALER, _AUTOSCALER_ACCOUNT),
     ("kube-system", "system::extension-apiserver-authentication-reader"): (
-        "Role",
         "extension-apiserver-authentication-reader",
         ("User system:kube-controller-manager", "User system:kube-scheduler"),
     ),
-    ("kube-system", "system::leader-locking-kube-controller-manager"): (
-        "Role",
-        "system::leader-locking-kube-controller-manager",
-        ("User system:kube-controller-manager", "ServiceAccount kube-system/kube-controller-manager"),
-    ),
-    ("kube-system", "system::leader-locking-kube-scheduler"): (
-        "Role",
-        "system::leader-locking-kube-scheduler",
-        ("User system:kube-scheduler", "ServiceAccount kube-system/kube-scheduler"),
-    ),
-    ("kube-system", "system:controller:bootstrap-signer"): (
-        "Role",
-        "system:controller:bootstrap-signer",
-        ("ServiceAccount kube-system/bootstrap-signer",),
-    ),
-    ("kube-system", "system:controller:cloud-provider"): (
-        "Role",
-        "system:controller:cloud-provider",
-        ("ServiceAccount kube-system/cloud-provider",),
-    ),
-    ("kube-system", "system:controller:token-cleaner"): (
-        "Role",
-        "system:controller:token-cleaner",
-        ("ServiceAccount kube-system/token-cleaner",),
-    ),
+    ("kube-system", "system::leader-locking-kube-controller-manager"): _locking("kube-controller-manager"),
+    ("kube-system", "system::leader-locking-kube-scheduler"): _locking("kube-scheduler"),
+    ("kube-system", "system:controller:bootstrap-signer"): _own("bootstrap-signer"),
+    ("kube-system", "system:controller:cloud-provider"): _own("cloud-provider"),
+    ("kube-system", "system:controller:token-cleaner"): _own("token-cleaner"),
 }
-"""By namespace and name: kind and name of the role, and who has it."""
+"""RoleBindings by namespace and name: the name of the Role, and the subjects."""

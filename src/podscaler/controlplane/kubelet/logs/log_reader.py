@@ -15,7 +15,8 @@ from podscaler.controlplane.kubelet.logs import log_format
 from podscaler.controlplane.kubelet.logs.log_files import LogBook
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.threads import Threads
-from podscaler.controlplane.registry.registry import LogOptions, Object
+from podscaler.controlplane.registry.providers import LogOptions
+from podscaler.controlplane.registry.registry import Object
 
 CHUNK_BYTES: Final = 1 << 18
 _ROTATED: Final = ".1"
@@ -183,7 +184,7 @@ class NodeLogs:
         self._paths = paths
 
     async def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """The log's bytes in chunks; see `podscaler.controlplane.registry.registry.PodLogs`. Raises StatusError 400."""
+        """The log's bytes in chunks; see `podscaler.controlplane.registry.providers.PodLogs`. Raises StatusError 400."""
         path = self._paths.log(pod["metadata"]["uid"], options.container, start_number(pod, options))
         cursor = await self._threads.run(_cursor, path, options.tail_lines)
         renderer = Renderer(options, None if options.follow else self._clock.now_ns())

@@ -1,7 +1,7 @@
 """custom.metrics.k8s.io and external.metrics.k8s.io, from the values that ConfigMaps state.
 
-Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.registry.MetricApis`) and
-runs `run`. Without any such ConfigMap the APIs are served, with nothing in them.
+Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.providers.MetricApis`)
+and runs `run`. Without any such ConfigMap the APIs are served, with nothing in them.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
@@ -19,7 +19,8 @@ from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
-from podscaler.controlplane.registry.registry import MetricQuery, MetricResource, Object, Registry
+from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
+from podscaler.controlplane.registry.registry import Object, Registry
 
 VERSIONS: Mapping[str, Sequence[str]] = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
 ALL_OBJECTS = "*"

@@ -22,7 +22,7 @@ NANOCORES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ContainerStart:
     """A container's incarnation: its root process and when that started (nanoseconds since the epoch)."""
 
     pid: int
@@ -30,7 +30,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SampleTime:
     """When readings are taken.
 
     Attributes:
@@ -63,7 +63,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    container: Started
+    container: ContainerStart
     cpu_s: float
     at_s: float
 
@@ -75,14 +75,14 @@ class UsageRates(Generic[K]):
         self._last: dict[K, _Last] = {}
 
     def observe(
-        self, containers: Mapping[K, Started], readings: Mapping[int, TreeReading], moment: Moment
+        self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], at: SampleTime
     ) -> dict[K, Rate]:
         """The rate of every container that has a reading, since its last reading or its start.
 
         Args:
             containers: the running containers by whatever identifies them.
             readings: by root pid.
-            moment: when they were taken.
+            at: when they were taken.
         """
         rates: dict[K, Rate] = {}
         last: dict[K, _Last] = {}
@@ -92,20 +92,20 @@ class UsageRates(Generic[K]):
                 continue
             before = self._last.get(key)
             if before is None or before.container != container:
-                age_s = max(moment.now_ns - container.started_ns, 0) / NANOSECONDS
-                before = _Last(container, 0.0, moment.monotonic_s - age_s)
-            rate = _rate(before, reading, moment)
+                age_s = max(at.now_ns - container.started_ns, 0) / NANOSECONDS
+                before = _Last(container, 0.0, at.monotonic_s - age_s)
+            rate = _rate(before, reading, at)
             if rate is not None:
                 rates[key] = rate
-                before = _Last(container, reading.cpu_s, moment.monotonic_s)
+                before = _Last(container, reading.cpu_s, at.monotonic_s)
             last[key] = before
         self._last = last
         return rates
 
 
-def _rate(before: _Last, reading: TreeReading, moment: Moment) -> Rate | None:
-    window_ns = round((moment.monotonic_s - before.at_s) * 1_000_000) * 1000
+def _rate(before: _Last, reading: TreeReading, at: SampleTime) -> Rate | None:
+    window_ns = round((at.monotonic_s - before.at_s) * 1_000_000) * 1000
     if window_ns < MIN_WINDOW_S * NANOSECONDS:
         return None
     used_s = max(reading.cpu_s - before.cpu_s, 0.0)
-    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, moment.stamp_ns, window_ns)
+    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, at.stamp_ns, window_ns)

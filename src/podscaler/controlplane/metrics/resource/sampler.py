@@ -21,7 +21,7 @@ from podscaler.controlplane.metrics.resource import simulated
 from podscaler.controlplane.metrics.resource.commands import CommandUsage
 from podscaler.controlplane.metrics.resource.pods import Key, PodFact, RunningPods
 from podscaler.controlplane.metrics.resource.processes import TreeReading, machine_usage, read_trees
-from podscaler.controlplane.metrics.resource.rates import Moment, Rate, Started, UsageRates
+from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime, UsageRates
 from podscaler.controlplane.registry.registry import Object, Registry
 
 log = logging.getLogger(__name__)
@@ -105,12 +105,12 @@ class Sampler:
         self._clock = clock
         self._node_name = node_name
         self._resolution_s = resolution_s
-        self._sampled: Moment | None = None
+        self._sampled: SampleTime | None = None
         self._facts = RunningPods(registry)
         self._commands = CommandUsage()
         self._rates: UsageRates[tuple[str, str]] = UsageRates()
         self._node_rates: UsageRates[str] = UsageRates()
-        self._node_since: Started | None = None
+        self._node_since: ContainerStart | None = None
         self._faults_told: set[tuple[str, str]] = set()
 
     def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
@@ -131,19 +131,19 @@ class Sampler:
     async def sample(self) -> None:
         """One round: read, compute, publish."""
         processes = list(self._processes())
-        containers = {(p.pod_uid, p.container): Started(p.pid, p.started_ns) for p in processes}
+        containers = {(p.pod_uid, p.container): ContainerStart(p.pid, p.started_ns) for p in processes}
         commands = {p.pid: p.commands for p in processes}
         roots = commands.keys() | frozenset().union(*commands.values())
         found, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
         readings = self._commands.added(found, commands)
-        moment = self._moment()
+        at = self._sample_time()
         facts = self._facts.running()
-        rates = self._rates.observe(containers, readings, moment) | self._simulated_rates(facts, moment.stamp_ns)
+        rates = self._rates.observe(containers, readings, at) | self._simulated_rates(facts, at.stamp_ns)
         await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
         self.pod_metrics.replace(_pod_metrics(facts, rates))
-        self._publish_node(machine, moment)
+        self._publish_node(machine, at)
 
-    def _moment(self) -> Moment:
+    def _sample_time(self) -> SampleTime:
         """Now; the instant that metrics tell goes on where the wall clock is set back by more than STEP_MAX_NS.
 
         Whoever compares it with when pods became ready would take them for unready until the clock has caught up.
@@ -154,7 +154,7 @@ class Sampler:
             elapsed_ns = round((monotonic_s - self._sampled.monotonic_s) * NANOSECONDS)
             going_on_ns = self._sampled.stamp_ns + elapsed_ns
             stamp_ns = going_on_ns if going_on_ns - now_ns > STEP_MAX_NS else now_ns
-        self._sampled = Moment(now_ns, monotonic_s, stamp_ns)
+        self._sampled = SampleTime(now_ns, monotonic_s, stamp_ns)
         return self._sampled
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
@@ -193,12 +193,12 @@ class Sampler:
                 self._faults_told.add(told)
                 log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
 
-    def _publish_node(self, machine: TreeReading, moment: Moment) -> None:
+    def _publish_node(self, machine: TreeReading, at: SampleTime) -> None:
         if self._node_since is None:
-            self._node_since = Started(0, moment.now_ns)
+            self._node_since = ContainerStart(0, at.now_ns)
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
-        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, moment)
+        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, at)
         name = self._node_name()
         if "node" in rates and name:
             metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
