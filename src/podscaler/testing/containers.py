@@ -1,7 +1,7 @@
-"""Containers that are played: the node's workers run as they are, but no process is started and no time passes.
+"""Fake containers for tests of pod workers: no process is started, and time is virtual.
 
-Tests make a `PlayedContainers`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`,
-`answers`.
+Tests make a `PlayedContainers`, pass its `host` to a `PodWorker`, and control the fake processes (`exit`, `obedient`,
+`unstartable`) and the outcomes of probes and hooks (`answers`).
 """
 
 import asyncio
@@ -35,19 +35,20 @@ WEB = ImageCommand(("/bin/web",), default_port=80)
 
 
 class InlineThreads(ThreadPool):
-    """Work is done at once: a thread could not be waited for in virtual time."""
+    """Calls functions at once on the event loop: virtual time cannot wait for a thread."""
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of the call."""
+        """Return the result of the call."""
         return function(*args, **kwargs)
 
 
 @dataclass
 class PlayedProcess:
-    """A process that does what the test says; signals are noted with the second at which they came.
+    """A fake process, which the test ends with `exited`.
 
     Attributes:
-        obeys: whether it ends when it is told to.
+        obeys: whether any signal ends it; SIGKILL always does.
+        signals: the names of the signals that it got, each with the second of the clock.
     """
 
     pid: int
@@ -57,7 +58,7 @@ class PlayedProcess:
     signals: list[tuple[str, float]] = field(default_factory=list)
 
     def signal_group(self, number: int) -> None:
-        """SIGKILL always ends it."""
+        """Record the signal, which may end the process."""
         if self.exited.done():
             return
         self.signals.append((signal.Signals(number).name, self.clock.monotonic_s()))
@@ -66,10 +67,20 @@ class PlayedProcess:
 
 
 class PlayedContainers:
-    """A node whose containers are played.
+    """A node whose containers are fakes.
 
     Args:
-        folder: for the files that are real all the same (volumes, logs).
+        folder: for volumes and logs, which are real files.
+
+    Attributes:
+        host: the dependencies for a `PodWorker`.
+        starts: the containers that were started, each with the second of the clock.
+        launches: the configuration of each container's last start.
+        processes: the process of each container's last start.
+        obedient: whether signals end the processes of later starts.
+        unstartable: names of containers whose start fails.
+        answers: the outcomes of the probe or hook whose command begins with the key; True after the last one.
+        checks: the probes and hooks that were run, each with the second of the clock.
     """
 
     def __init__(
@@ -106,7 +117,7 @@ class PlayedContainers:
         )
 
     def exit(self, name: str, code: int = 1) -> None:
-        """The process of the container `name` ends by itself."""
+        """Let the process of the container `name` exit with `code`."""
         self.processes[name].exited.set_result(code)
 
     async def _start(
@@ -140,7 +151,6 @@ class PlayedContainers:
     async def _run_handler(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> HandlerOutcome:
-        """Hooks and probes are named by their command's first word; without an answer they succeed."""
         name = handler["exec"]["command"][0]
         self.checks.append((name, self.clock.monotonic_s()))
         ok = next(self.answers.get(name, iter(())), True)

@@ -43,18 +43,14 @@ def _program(name: str, *args: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(_PROGRAMS / name), *args)
 
 
-_KNOWN: dict[str, ImageCommand] = {
-    "registry.k8s.io/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
-    "k8s.gcr.io/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
-    "gcr.io/google_containers/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
+_HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
+_KNOWN: Final[Mapping[str, ImageCommand]] = {
+    "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
+    "k8s.gcr.io/hpa-example": _HPA_EXAMPLE,
+    "gcr.io/google_containers/hpa-example": _HPA_EXAMPLE,
     "registry.k8s.io/pause": ImageCommand(_program("pause.py")),
     "busybox": ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True),
 }
-
-
-def known_images() -> Mapping[str, ImageCommand]:
-    """The table: image name without tag, digest and default registry -> its command."""
-    return dict(_KNOWN)
 
 
 def resolve(image: str) -> ImageCommand | None:

@@ -165,11 +165,8 @@ class Tree:
 
     def _open(self, path: str) -> int:
         """Open `path`, which is below the container's root and has no symbolic links (rule 3)."""
-        root = openat2.open_folder(self._root or "/")
-        try:
+        with openat2.opened_folder(self._root or "/") as root:
             return openat2.open_no_symlinks(root, path.removeprefix(self._root).lstrip("/") or ".")
-        finally:
-            os.close(root)
 
     def _make(self, path: str, *, is_folder: bool) -> str:
         parent = os.path.dirname(path)
@@ -226,15 +223,14 @@ class Tree:
 
 
 def _opened(source: str, sub_path: str) -> int:
-    folder = openat2.open_folder(source)
     if not sub_path:
-        return folder
-    try:
-        return openat2.open_beneath(folder, sub_path)
-    except OSError as error:
-        raise LaunchError(f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}') from error
-    finally:
-        os.close(folder)
+        return openat2.open_folder(source)
+    with openat2.opened_folder(source) as folder:
+        try:
+            return openat2.open_beneath(folder, sub_path)
+        except OSError as error:
+            text = f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}'
+            raise LaunchError(text) from error
 
 
 def _path_of(descriptor: int) -> str:

@@ -17,6 +17,8 @@ import os
 import stat
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _SYS_OPENAT2 = 437
 """The number of the system call, the same on every architecture."""
@@ -34,6 +36,16 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def open_folder(path: str) -> int:
     """Open the directory (or file) at `path` (O_PATH), following symbolic links. Raises OSError."""
     return os.open(path, _O_PATH | os.O_CLOEXEC)
+
+
+@contextmanager
+def opened_folder(path: str) -> Iterator[int]:
+    """As `open_folder`; the descriptor is closed on leaving."""
+    folder = open_folder(path)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def open_beneath(folder: int, path: str) -> int:

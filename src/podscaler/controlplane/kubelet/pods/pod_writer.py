@@ -45,15 +45,11 @@ class PodWriter:
 
     async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
         """Replace the port map by `mapped` (declared port -> bound port). Raises StatusError."""
-        found = self.find()
-        if found is not None and port_map.of(found) != mapped:
-            await self._change(lambda pod: _set_port_map(pod, mapped), subresource="")
+        await self._change_port_map(lambda _: mapped)
 
     async def extend_port_map(self, mapped: Mapping[int, int]) -> None:
         """Add `mapped` (declared port -> bound port) to the port map. Raises StatusError."""
-        found = self.find()
-        if found is not None and not mapped.items() <= port_map.of(found).items():
-            await self._change(lambda pod: _set_port_map(pod, {**port_map.of(pod), **mapped}), subresource="")
+        await self._change_port_map(lambda former: {**former, **mapped})
 
     async def remove(self) -> None:
         """Delete the object without a grace period; finalizers may keep it. Raises StatusError."""
@@ -62,6 +58,18 @@ class PodWriter:
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
+
+    async def _change_port_map(self, changed: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
+        def change(pod: Object) -> None:
+            annotations = pod["metadata"].setdefault("annotations", {})
+            if wanted := changed(port_map.of(pod)):
+                annotations[port_map.ANNOTATION] = port_map.text(wanted)
+            else:
+                annotations.pop(port_map.ANNOTATION, None)
+
+        found = self.find()
+        if found is not None and changed(port_map.of(found)) != port_map.of(found):
+            await self._change(change, subresource="")
 
     async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
         def change_own(pod: Object) -> None:
@@ -73,11 +81,3 @@ class PodWriter:
         except StatusError as error:
             if error.code != 404:
                 raise
-
-
-def _set_port_map(pod: Object, mapped: Mapping[int, int]) -> None:
-    annotations = pod["metadata"].setdefault("annotations", {})
-    if mapped:
-        annotations[port_map.ANNOTATION] = port_map.text(mapped)
-    else:
-        annotations.pop(port_map.ANNOTATION, None)

@@ -195,11 +195,8 @@ def status(folder: Path, path: str) -> os.stat_result | None:
     A symbolic link that leads out of the volume is not followed. Raises ContainerConfigError, OSError.
     """
     try:
-        root = openat2.open_folder(str(folder))
-        try:
+        with openat2.opened_folder(str(folder)) as root:
             found = openat2.open_beneath(root, safe_path(path))
-        finally:
-            os.close(root)
     except FileNotFoundError:
         return None
     try:
@@ -211,11 +208,8 @@ def status(folder: Path, path: str) -> os.stat_result | None:
 @contextmanager
 def _opened(folder: Path, path: str) -> Iterator[int]:
     """A descriptor of the directory at `path` within `folder`, created if it is missing."""
-    root = openat2.open_folder(str(folder))
-    try:
+    with openat2.opened_folder(str(folder)) as root:
         found = openat2.make_beneath(root, path, FOLDER_MODE)
-    finally:
-        os.close(root)
     try:
         yield found
     finally:

@@ -123,12 +123,10 @@ def _sub_path(entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
 
 def _make_sub_path(source: str, sub_path: str) -> None:
     """Create the missing directories of a subPath with the mode of the volume, as kubelet does."""
-    volume = openat2.open_folder(source)
     try:
-        os.close(openat2.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))
+        with openat2.opened_folder(source) as volume:
+            os.close(openat2.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))
     except OSError as error:
         if error.errno in (errno.EXDEV, errno.ELOOP):
             raise ContainerConfigError(f'the subPath "{sub_path}" leads out of its volume') from error
         raise ContainerConfigError(f'the subPath "{sub_path}" cannot be made: {error.strerror}') from error
-    finally:
-        os.close(volume)
