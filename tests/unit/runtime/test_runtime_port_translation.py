@@ -37,7 +37,7 @@ def service(address: str = SERVICE, **annotations: str) -> dict[str, Any]:
 def translator() -> PortTranslator:
     """A translator of 127.9.0.0/16 and ports below 1024, with one Service whose port 80 is at 21080."""
     made = PortTranslator(AddressBlock(9), first_port=1024)
-    made.note_service(service(port_map='{"80": 21080}'), is_gone=False)
+    made.update_service(service(port_map='{"80": 21080}'), is_gone=False)
     return made
 
 
@@ -78,10 +78,10 @@ def test_where_pods_listen(translator: PortTranslator, address: tuple[str, int],
 
 def test_services_that_go_are_forgotten(translator: PortTranslator) -> None:
     """The address may belong to nobody; a headless Service and one without a note change nothing."""
-    translator.note_service(service(), is_gone=True)
-    translator.note_service(service("None"), is_gone=False)
+    translator.update_service(service(), is_gone=True)
+    translator.update_service(service("None"), is_gone=False)
     assert translator.connected((SERVICE, 80)) == (SERVICE, 20080)
-    translator.note_service(service(), is_gone=False)
+    translator.update_service(service(), is_gone=False)
     assert translator.connected((SERVICE, 80)) == (SERVICE, 80)
 
 

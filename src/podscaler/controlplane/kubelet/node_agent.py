@@ -144,7 +144,7 @@ class NodeAgent:
         binder = Binder(self._registry, self._clock, events, deps.node_name)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat(node_object))
-            group.create_task(self._watch_node(binder))
+            group.create_task(self._watch_nodes(binder))
             group.create_task(self._watch_pods(deps, binder))
             if deps.port_translator is not None:
                 group.create_task(self._watch_services(deps.port_translator))
@@ -244,7 +244,7 @@ class NodeAgent:
                 _log.warning("the node's heartbeat cannot be written: %s", error.message)
             await self._clock.sleep(RETRY_S)
 
-    async def _watch_node(self, binder: Binder) -> None:
+    async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
         async for change in self._watch("nodes"):
             if change.type != "MODIFIED":
@@ -267,7 +267,7 @@ class NodeAgent:
     async def _watch_services(self, translator: PortTranslator) -> None:
         """Keep the ports of Services in the translator up to date."""
         async for change in self._watch("services"):
-            translator.note_service(change.object, is_gone=change.type == "DELETED")
+            translator.update_service(change.object, is_gone=change.type == "DELETED")
 
     async def _watch(self, resource: str) -> AsyncIterator[ObjectEvent]:
         """Yield all changes; after a watch has expired, also DELETED for pods that were deleted meanwhile."""

@@ -93,7 +93,7 @@ class ContainerRun:
         self._listener = listener
         self._pod_ip = pod_ip
         self._started: ContainerProcess | None = None
-        self._attend_task: asyncio.Task[None] | None = None
+        self._hooks_task: asyncio.Task[None] | None = None
         self._probes: list[asyncio.Task[None]] = []
         self._stop: _Stop | None = None
         self._commands: set[int] = set()
@@ -104,8 +104,8 @@ class ContainerRun:
         return str(self._spec["name"])
 
     @property
-    def running(self) -> ContainerProcess | None:
-        """The process, None before it has started."""
+    def started(self) -> ContainerProcess | None:
+        """The started process, which may have exited; None before the start."""
         return self._started
 
     @property
@@ -126,21 +126,21 @@ class ContainerRun:
         )
         return self._started
 
-    def attend(self) -> None:
+    def run_hooks_and_probes(self) -> None:
         """Run hooks and probes (rule 1); the listener knows of the start before this is called."""
         has_probes = any(self._spec.get(name) for name in probe_tally.PROBE_FIELDS.values())
         if has_probes or (self._spec.get("lifecycle") or {}).get("postStart"):
-            self._attend_task = self._deps.background.start(self._attend(), f"probes of {self.name}")
+            self._hooks_task = self._deps.background.start(self._run_hooks_and_probes(), f"probes of {self.name}")
         else:
             self._listener.container_started(self.name)
             self._listener.container_ready(self.name, ready=True)
 
-    def stop(self, deadline_ns: int, why: str) -> None:
-        """Begin to stop (rule 3), or shorten the grace period; `why` is the message of the event Killing."""
+    def stop(self, deadline_ns: int, message: str) -> None:
+        """Begin to stop (rule 3), or shorten the grace period; `message` is that of the event Killing."""
         if self._stop is None:
             self._stop = _Stop(deadline_ns, Notification(self._deps.clock))
             self._stop_probes()
-            self._listener.container_event(self.name, ("Normal", "Killing", why))
+            self._listener.container_event(self.name, ("Normal", "Killing", message))
             self._deps.background.start(self._stop_process(self._stop), f"stop of {self.name}")
         elif deadline_ns < self._stop.deadline_ns:
             self._stop.deadline_ns = deadline_ns
@@ -179,10 +179,14 @@ class ContainerRun:
 
     # --- rules 1 and 2: hooks and probes --------------------------------------------------------------------------
 
-    async def _attend(self) -> None:
+    async def _run_hooks_and_probes(self) -> None:
         if not await self._run_post_start():
             return
-        startup, readiness, liveness = (probe_tally.find_probe(self._spec, kind) for kind in probe_tally.PROBE_FIELDS)
+        startup, readiness, liveness = (
+            probe_tally.find_probe(self._spec, "startup"),
+            probe_tally.find_probe(self._spec, "readiness"),
+            probe_tally.find_probe(self._spec, "liveness"),
+        )
         if startup is not None:
             passed = asyncio.Event()
             loop = self._start_probe(startup, passed)
@@ -219,8 +223,7 @@ class ContainerRun:
             self._listener.container_ready(self.name, ready=bool(result.verdict))
         elif result.verdict is False:
             grace_s = spec.grace_period_s if spec.grace_period_s is not None else pod_termination.own_grace_s(self._pod)
-            why = f"Container {self.name} failed {spec.kind} probe, will be restarted"
-            self.stop(self._after(grace_s), why)
+            self.stop(self._after(grace_s), f"Container {self.name} failed {spec.kind} probe, will be restarted")
 
     async def _run_post_start(self) -> bool:
         hook = (self._spec.get("lifecycle") or {}).get("postStart")
@@ -316,7 +319,7 @@ class ContainerRun:
             self._listener.container_event(self.name, ("Warning", "BindFailed", text))
 
     def _stop_probes(self) -> None:
-        for task in (self._attend_task, *self._probes):
+        for task in (self._hooks_task, *self._probes):
             if task is not None:
                 task.cancel()
         self._probes.clear()

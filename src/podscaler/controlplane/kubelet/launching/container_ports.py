@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
 
-MAPPED_FROM: Final = 20_000
+PORT_OFFSET: Final = 20_000
 """A low port N is mapped to 20000+N; pods do not conflict there, as each has an address of its own."""
 
 
@@ -39,7 +39,7 @@ def port_plan(
         translated: whether lower ports are translated in its system calls: those that it declares are mapped then.
     """
     declared = [entry["containerPort"] for entry in container.get("ports") or []]
-    low = {port: MAPPED_FROM + port for port in declared if translated and port < lowest_port}
+    low = {port: PORT_OFFSET + port for port in declared if translated and port < lowest_port}
     sets_port = any(entry["name"] == "PORT" for entry in container.get("env") or [])
     if image is None or image.default_port is None or container.get("command") or sets_port:
         return PortPlan(mapped=low)
@@ -47,8 +47,8 @@ def port_plan(
     if port >= lowest_port:
         return PortPlan(port, low)
     if translated:
-        return PortPlan(port, {**low, port: MAPPED_FROM + port})
-    return PortPlan(MAPPED_FROM + port, {port: MAPPED_FROM + port})
+        return PortPlan(port, {**low, port: PORT_OFFSET + port})
+    return PortPlan(PORT_OFFSET + port, {port: PORT_OFFSET + port})
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from podscaler.api import port_map
-from podscaler.controlplane.kubelet.launching.container_ports import MAPPED_FROM
+from podscaler.controlplane.kubelet.launching.container_ports import PORT_OFFSET
 from podscaler.controlplane.kubelet.launching.seccomp import MEMORY_BYTES_MAX, Listener, TrappedCall
 from podscaler.controlplane.network.addresses import AddressBlock
 
@@ -117,7 +117,7 @@ class PortTranslator:
         self._services: dict[str, Mapping[int, int]] = {}
         self._listeners: set[Listener] = set()
 
-    def note_service(self, service: Mapping[str, Any], *, is_gone: bool) -> None:
+    def update_service(self, service: Mapping[str, Any], *, is_gone: bool) -> None:
         """Update the ports of a Service that was created, changed, or deleted (`is_gone`)."""
         address = service["spec"].get("clusterIP") or ""
         if is_gone:
@@ -146,13 +146,13 @@ class PortTranslator:
         if not (0 < port < self._first_port and self._block.contains(host)):
             return address
         moved = self._services.get(host)
-        return host, (MAPPED_FROM + port if moved is None else moved.get(port, port))
+        return host, (PORT_OFFSET + port if moved is None else moved.get(port, port))
 
     def bound(self, address: Address, pod_ip: str) -> Address:
         """The address that replaces `address` in `bind` of the pod at `pod_ip` (rules 1 and 2)."""
         host, port = address
         if 0 < port < self._first_port and host in (pod_ip, _ANY):
-            return pod_ip, MAPPED_FROM + port
+            return pod_ip, PORT_OFFSET + port
         return address
 
     def close(self) -> None:

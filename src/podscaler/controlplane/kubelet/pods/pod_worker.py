@@ -114,15 +114,15 @@ class PodWorker:
     def running(self) -> list[RunningProcess]:
         """The containers that have a process now."""
         return [
-            RunningProcess(name, run.running.process.pid, run.running.started_ns, run.commands)
+            RunningProcess(name, run.started.process.pid, run.started.started_ns, run.commands)
             for name, run in self._runs.items()
-            if run.running
+            if run.started
         ]
 
     def find_run(self, name: str) -> ContainerRun | None:
         """The run of the container `name`, None unless its process runs."""
         run = self._runs.get(name)
-        return run if run is not None and run.running is not None and not run.running.process.exited.done() else None
+        return run if run and run.started and not run.started.process.exited.done() else None
 
     # --- sync -----------------------------------------------------------------------------------------------------
 
@@ -137,22 +137,22 @@ class PodWorker:
     async def _sync(self) -> int | None:
         """Carry out the next actions and write the status; returns when the next sync is due at the latest."""
         deadline_ns = self._check_active_deadline()
-        plan = pod_actions.compute_pod_actions(
+        actions = pod_actions.compute_pod_actions(
             list(self._containers.values()),
             initialized=self._initialized,
             terminating=self._termination is not None,
             now_ns=self._now_ns(),
         )
-        self._initialized = plan.initialized
-        self._start_containers(plan)
-        self._stop_containers(plan)
-        self._set_outcome(plan)
+        self._initialized = actions.initialized
+        self._start_containers(actions)
+        self._stop_containers(actions)
+        self._set_outcome(actions)
         try:
             await self._write()
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
             return self._now_ns() + NANOSECONDS
-        return min((at for at in (plan.wake_at_ns, deadline_ns) if at is not None), default=None)
+        return min((at for at in (actions.wake_at_ns, deadline_ns) if at is not None), default=None)
 
     def _check_active_deadline(self) -> int | None:
         """Terminate the pod if its activeDeadlineSeconds are over; returns the deadline if they are not."""
@@ -165,14 +165,14 @@ class PodWorker:
         self._events.of_pod("Normal", "DeadlineExceeded", pod_termination.DEADLINE_MESSAGE)
         return None
 
-    def _start_containers(self, plan: PodActions) -> None:
-        for name in plan.start:
+    def _start_containers(self, actions: PodActions) -> None:
+        for name in actions.start:
             if name not in self._starting:
                 self._starting.add(name)
                 self._deps.background.start(self._start(name), f"start of {name} in {pod_text(self._pod)}")
 
-    def _stop_containers(self, plan: PodActions) -> None:
-        for name in plan.stop:
+    def _stop_containers(self, actions: PodActions) -> None:
+        for name in actions.stop:
             run = self._runs.get(name)
             if run is not None:
                 deadline_ns = self._termination.deadline_ns if self._termination else self._own_deadline_ns()
@@ -190,10 +190,10 @@ class PodWorker:
         """The deadline of sidecars of a finished pod, and of containers that are restarted with another image."""
         return self._now_ns() + pod_termination.own_grace_s(self._pod) * NANOSECONDS
 
-    def _set_outcome(self, plan: PodActions) -> None:
-        if plan.outcome is None or self._starting or self._outcome is not None:
+    def _set_outcome(self, actions: PodActions) -> None:
+        if actions.outcome is None or self._starting or self._outcome is not None:
             return
-        self._outcome = "Failed" if self._termination and self._termination.reason else plan.outcome
+        self._outcome = "Failed" if self._termination and self._termination.reason else actions.outcome
         self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
     async def _write(self) -> None:
@@ -255,7 +255,7 @@ class PodWorker:
         self._runs[name] = run
         self._set(container_state.after_start(container, now_ns=started.started_ns, container_id=container_id))
         self._events.started(name)
-        run.attend()
+        run.run_hooks_and_probes()
 
     def _placement(self) -> PodPlacement:
         """The pod's addresses; its own is allocated at the first call."""
