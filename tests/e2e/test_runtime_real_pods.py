@@ -21,7 +21,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.kubelet.launching import capabilities
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.processes import process_identity
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network import addresses
 from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.registry import LogOptions

@@ -18,12 +18,12 @@ from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
 from podscaler.controlplane.kubelet.logs.container_log import ContainerLogManager
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget, Purpose
 from podscaler.controlplane.kubelet.processes.background import BackgroundTasks, ThreadPool
 from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.processes import StartFailure
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import Registry

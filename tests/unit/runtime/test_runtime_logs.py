@@ -14,8 +14,8 @@ from podscaler.controlplane.kubelet.logs import log_format, log_reader, rotated_
 from podscaler.controlplane.kubelet.logs.container_log import ContainerLog, ContainerLogManager
 from podscaler.controlplane.kubelet.logs.log_format import LineSplitter, LogLine
 from podscaler.controlplane.kubelet.logs.log_reader import NodeLogs
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.registry.registry import LogOptions
 
 S = NANOSECONDS

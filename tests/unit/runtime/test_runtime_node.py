@@ -12,9 +12,9 @@ from podscaler.controlplane.kubelet import startup
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.pods.simulated_pod import SimulatedPod
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.startup import DetectedHost
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder

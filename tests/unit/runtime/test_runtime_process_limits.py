@@ -19,8 +19,8 @@ from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimit
 from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
 from podscaler.controlplane.kubelet.processes import cgroups, processes
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.processes.streams import Descriptors
-from podscaler.controlplane.kubelet.settings import KubeletSettings
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import OpenRegistry
 

@@ -13,7 +13,7 @@ from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.launching.container_config import ContainerUser
 from podscaler.controlplane.kubelet.launching.container_ports import PortPlan
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
-from podscaler.controlplane.kubelet.pods import container_setup, container_user
+from podscaler.controlplane.kubelet.pods import container_setup
 from podscaler.controlplane.kubelet.processes import cgroups
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError
 
@@ -105,7 +105,7 @@ def ids(
     pod: dict[str, Any], container: dict[str, Any], *, user: int = 0, may_change: bool = True
 ) -> ContainerUser | None:
     spec = {"spec": {"securityContext": pod}}
-    return container_user.container_user(
+    return container_setup.container_user(
         spec, {"name": "c", "securityContext": container}, user=user, may_change=may_change
     )
 

@@ -11,8 +11,9 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
+from podscaler.controlplane.kubelet import token_renewal
 from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
-from podscaler.controlplane.kubelet.volumes import token_renewal, volume_files
+from podscaler.controlplane.kubelet.volumes import volume_files
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import PlayedContainers

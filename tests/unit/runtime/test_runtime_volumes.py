@@ -11,8 +11,8 @@ import pytest
 
 from podscaler.controlplane.kubelet.launching import openat2
 from podscaler.controlplane.kubelet.launching.container_config import Mount
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.volumes import volume_files, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile

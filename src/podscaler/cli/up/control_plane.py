@@ -41,7 +41,7 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.signing_key import SigningKey
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network import addresses, kubernetes_service
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.cluster_names import ClusterNames

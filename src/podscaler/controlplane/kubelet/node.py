@@ -13,7 +13,7 @@ from podscaler.base.clock import Clock, rfc3339, rfc3339_micro
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.kubelet.launching import process_limits
 from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimits
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.registry.registry import Object, Registry
 
 LEASE_NAMESPACE: Final = "kube-node-lease"

@@ -14,7 +14,7 @@ from typing import Any, Final
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controlplane import scheduler
-from podscaler.controlplane.kubelet import node, startup
+from podscaler.controlplane.kubelet import node, startup, token_renewal
 from podscaler.controlplane.kubelet.containers import container_process
 from podscaler.controlplane.kubelet.containers.container_run import ContainerRun
 from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
@@ -26,7 +26,6 @@ from podscaler.controlplane.kubelet.logs.container_log import ContainerLogManage
 from podscaler.controlplane.kubelet.logs.log_reader import NodeLogs
 from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
 from podscaler.controlplane.kubelet.node_connections import NodeConnections
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.pods import simulated_pod
 from podscaler.controlplane.kubelet.pods.pod_worker import PodWorker
 from podscaler.controlplane.kubelet.pods.simulated_pod import SimulatedPod
@@ -35,9 +34,9 @@ from podscaler.controlplane.kubelet.probes.handlers import HandlerRunner
 from podscaler.controlplane.kubelet.processes import cgroups
 from podscaler.controlplane.kubelet.processes.background import BackgroundTasks, ThreadPool
 from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.startup import DetectedHost
-from podscaler.controlplane.kubelet.volumes import token_renewal
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder

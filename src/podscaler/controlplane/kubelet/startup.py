@@ -21,10 +21,10 @@ from podscaler.base.version import __version__
 from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.kubelet.launching import capabilities, images
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.processes import cgroups, orphaned_processes
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 
 KUBELET_VERSION: Final = "v1.37.0"
 

@@ -15,13 +15,13 @@ from podscaler.controlplane.kubelet.launching.images import ImageCommand
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
 from podscaler.controlplane.kubelet.logs.container_log import ContainerLog, ContainerLogManager
 from podscaler.controlplane.kubelet.logs.container_streams import ContainerStreams
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget, Purpose
 from podscaler.controlplane.kubelet.processes.background import BackgroundTasks, ThreadPool
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
 from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.processes import Process
-from podscaler.controlplane.kubelet.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder

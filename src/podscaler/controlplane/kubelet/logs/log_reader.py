@@ -15,8 +15,8 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.kubelet.logs import log_format
 from podscaler.controlplane.kubelet.logs.container_log import ContainerLogManager
 from podscaler.controlplane.kubelet.logs.rotated_files import LogCursor
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.registry.registry import LogOptions, Object
 
 _SPEC_FIELDS = ("containers", "initContainers", "ephemeralContainers")

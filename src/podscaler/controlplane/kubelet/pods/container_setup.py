@@ -3,10 +3,14 @@
 `pod_worker` calls `prepare` before each start, as kubelet calls generateContainerConfig. What the spec asks for and
 this machine cannot provide is a ContainerConfigError with the reason.
 
-Source: pkg/kubelet/kuberuntime/kuberuntime_container.go (kubelet).
+Source: pkg/kubelet/kuberuntime/kuberuntime_container.go (kubelet); SecurityContext and PodSecurityContext (API
+reference).
+Differs: without runAsUser a container runs as the user of `up`, not as the image's; without runAsGroup its group is
+that user's own, not 0.
 """
 
 import os
+import pwd
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,15 +23,16 @@ from podscaler.controlplane.kubelet.launching.container_config import ContainerC
 from podscaler.controlplane.kubelet.launching.container_ports import PortPlan
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
 from podscaler.controlplane.kubelet.launching.port_translation import PortTrap
-from podscaler.controlplane.kubelet.pods.container_user import container_user
 from podscaler.controlplane.kubelet.pods.pod_writer import PodWriter
 from podscaler.controlplane.kubelet.processes import process_identity
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
-from podscaler.controlplane.kubelet.volumes import environment, name_files, service_variables, token_renewal, volumes
+from podscaler.controlplane.kubelet.volumes import environment, name_files, service_variables, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
+SERVICE_ACCOUNT_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""The path at which client libraries read the token of their service account."""
 
 
 async def prepare(
@@ -76,6 +81,44 @@ def find_user(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str
     """The ids that the container runs with, None for those of `up`. Raises ContainerConfigError."""
     capabilities = deps.capabilities
     return container_user(pod, container, user=capabilities.user, may_change=capabilities.may_change_user)
+
+
+def container_user(
+    pod: Mapping[str, Any], container: Mapping[str, Any], *, user: int, may_change: bool
+) -> ContainerUser | None:
+    """The ids that the container runs with, None for those of `up`.
+
+    Args:
+        user: the numeric id that `up` runs as.
+        may_change: whether containers may run as another user.
+
+    Raises ContainerConfigError.
+    """
+    pod_context = pod["spec"].get("securityContext") or {}
+    context = {**pod_context, **(container.get("securityContext") or {})}
+    wanted, group = context.get("runAsUser"), context.get("runAsGroup")
+    effective = user if wanted is None else wanted
+    if context.get("runAsNonRoot") and effective == 0:
+        raise ContainerConfigError(f'container "{container["name"]}" has runAsNonRoot and would run as root')
+    if wanted in (None, user) and group is None:
+        return None
+    if not may_change:
+        setting = f"runAsUser {wanted}" if wanted not in (None, user) else f"runAsGroup {group}"
+        raise ContainerConfigError(
+            f"{setting} is not possible here: `podscaler up` runs as user {user} and may not change users"
+        )
+    groups = tuple(pod_context.get("supplementalGroups") or ())
+    if pod_context.get("fsGroup") is not None:
+        groups += (pod_context["fsGroup"],)
+    return ContainerUser(effective, group if group is not None else own_group(effective), groups)
+
+
+def own_group(user: int) -> int:
+    """The primary group of a user of this machine; for an unknown user, the group of the same number."""
+    try:
+        return pwd.getpwuid(user).pw_gid
+    except KeyError:
+        return user
 
 
 def _environment(
@@ -159,7 +202,7 @@ def _mountable(deps: Dependencies, container: Mapping[str, Any]) -> Mapping[str,
     """
     if not deps.capabilities.mount_error:
         return container
-    if all(mount["mountPath"] == token_renewal.MOUNT_PATH for mount in container.get("volumeMounts") or ()):
+    if all(mount["mountPath"] == SERVICE_ACCOUNT_MOUNT_PATH for mount in container.get("volumeMounts") or ()):
         return {**container, "volumeMounts": []}
     raise ContainerConfigError(
         f"volumes cannot be mounted here: {deps.capabilities.mount_error}", reason=MOUNTS_NOT_POSSIBLE

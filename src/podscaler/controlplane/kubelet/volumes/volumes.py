@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from podscaler.controlplane.kubelet.launching import openat2
 from podscaler.controlplane.kubelet.launching.container_config import Mount
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.volumes import environment, volume_files
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, FindObject, PodPlacement
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken, VolumeFile

@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from podscaler.base.clock import NANOSECONDS, Clock
-from podscaler.controlplane.kubelet.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.volumes import volume_files
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.registry.registry import Object
 
-MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""The path at which client libraries read the token of their service account."""
 PERIOD_S: Final = 60.0
 DUE_RATIO: Final = 0.8
 DUE_MAX_S: Final = 24 * 3600.0
