@@ -28,6 +28,7 @@ from podscaler.controlplane.kubelet.processes import process_identity
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
 from podscaler.controlplane.kubelet.volumes import environment, name_files, service_variables, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
+from podscaler.controlplane.registry.registry import Object
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
@@ -147,14 +148,11 @@ def _environment(
     return environment.environment(pod, container, place, find=deps.registry.find, base=base, services=services)
 
 
-def _services(deps: Dependencies, namespace: str) -> list[Mapping[str, Any]]:
-    master = deps.registry.find("services", "default", "kubernetes")
-    own = [s for s in deps.registry.list("services", namespace) if _name(s) != ("default", "kubernetes")]
-    return [*([master] if master else []), *own]
-
-
-def _name(service: Mapping[str, Any]) -> tuple[str, str]:
-    return service["metadata"]["namespace"], service["metadata"]["name"]
+def _services(deps: Dependencies, namespace: str) -> list[Object]:
+    """The Services of the namespace, and the Service `kubernetes` of `default`."""
+    listed = deps.registry.list("services", namespace)
+    kubernetes = deps.registry.find("services", "default", "kubernetes")
+    return [*listed] if kubernetes is None or namespace == "default" else [kubernetes, *listed]
 
 
 def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[str, str]) -> tuple[str, ...]:

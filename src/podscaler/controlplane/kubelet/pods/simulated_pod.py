@@ -37,8 +37,7 @@ class SimulatedPod:
         self._wakeup = Notification(deps.clock)
         self._writer = PodWriter(deps.registry, deps.clock, pod)
         self._events = PodEvents(deps.events, pod)
-        self._is_removed = False
-        self._stops = False
+        self._is_done = False
         start = (pod.get("status") or {}).get("startTime")
         self._started_ns = instants.parse(start) if start else deps.clock.now_ns()
 
@@ -49,13 +48,12 @@ class SimulatedPod:
 
     def forget(self) -> None:
         """End the worker: the object is gone."""
-        self._is_removed = True
+        self._is_done = True
         self._wakeup.notify()
 
     def shut_down(self) -> None:
         """End the worker: the node stops."""
-        self._stops = True
-        self._wakeup.notify()
+        self.forget()
 
     def running(self) -> list[RunningProcess]:
         """Return []: there are no processes."""
@@ -65,7 +63,7 @@ class SimulatedPod:
         """Write the pod's status until its object is gone, or the node stops."""
         ready_at_ns = self._started_ns + round(self._startup_s() * NANOSECONDS)
         try:
-            while not (self._is_removed or self._stops):
+            while not self._is_done:
                 try:
                     is_ready = await self._write(ready_at_ns)
                     wake_at_ns = None if is_ready else ready_at_ns

@@ -63,7 +63,7 @@ class HandlerRunner:
     async def run(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> HandlerOutcome:
-        """Run the handler and return its outcome; failures and timeouts are outcomes, too.
+        """Run the handler and return its outcome; failures and timeouts are outcomes, too. Raises OSError (no pipe).
 
         Args:
             handler: a core/v1 Probe or LifecycleHandler. Its `sleep` is not carried out here (`container_run`).
@@ -85,8 +85,7 @@ class HandlerRunner:
     async def _http_get(
         self, action: Mapping[str, Any], target: HandlerTarget, timeout_s: float, purpose: Purpose
     ) -> HandlerOutcome:
-        host = action.get("host") or target.address
-        port = resolve_port(action["port"], target, own_address=host == target.address)
+        host, port = _destination(action, target)
         if port is None:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
         shown = _shown(action, host, port)
@@ -131,9 +130,14 @@ def resolve_port(port: int | str, target: HandlerTarget, *, own_address: bool) -
     return target.port_map.get(number, number) if own_address else number
 
 
-async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
+def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
+    """Host and port of an httpGet or tcpSocket; the port is None if there is no such port."""
     host = action.get("host") or target.address
-    port = resolve_port(action["port"], target, own_address=host == target.address)
+    return host, resolve_port(action["port"], target, own_address=host == target.address)
+
+
+async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
+    host, port = _destination(action, target)
     if port is None:
         return HandlerOutcome(False, f"couldn't find port {action['port']}")
     try:

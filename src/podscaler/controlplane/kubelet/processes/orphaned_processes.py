@@ -77,11 +77,9 @@ class OrphanKiller:
     async def _scan_for_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
-            sessions = [session for name in batch for session in self._sessions.pop(name, {}).values()]
+            sessions = tuple(session for name in batch for session in self._sessions.pop(name, {}).values())
             try:
-                await self._scan(
-                    OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), tuple(sessions))
-                )
+                await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
                 for done in batch.values():
                     done.set_exception(error)
