@@ -1,8 +1,7 @@
-"""A real registry for tests of what works on one: the store on a real file, commits inline, virtual or real time.
+"""A real registry for tests of controllers and of the kubelet, on a store in a directory.
 
-Tests of controllers and node call `open_registry(tmp_path, resources, clock)`. Commits run on the event loop (a thread
-could not be waited for in virtual time) and do not wait for the disk; names and uids come from a fixed seed; the
-namespace `default` is there.
+Tests call `open_registry(tmp_path, resources, clock)`. Commits run on the event loop (virtual time cannot wait for a
+thread) and do not wait for the disk. Generated names and uids come from a fixed seed. The namespace `default` exists.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -20,7 +19,7 @@ from podscaler.controlplane.storage.store import Store, open_store, run_inline
 
 @dataclass(frozen=True, slots=True)
 class OpenRegistry:
-    """What a test works with: the registry, and the layers below for what a registry does not show."""
+    """A registry, and the layers below it for what the registry does not provide."""
 
     registry: Registry
     objects: Objects
@@ -31,7 +30,7 @@ class OpenRegistry:
 async def open_registry(
     directory: Path, resources: Iterable[Resource], clock: Clock, *, seed: int = 0
 ) -> AsyncIterator[OpenRegistry]:
-    """A registry of `resources` (namespaces among them or not) over the store in `directory`, closed on leaving."""
+    """Open a registry of `resources` on the store in `directory`; it is closed on leaving."""
     store = await open_store(directory, clock, run=run_inline, is_synced=False)
     try:
         objects = Objects(store, resources, random=Random(seed))
@@ -47,5 +46,5 @@ async def _make_default_namespace(registry: Registry) -> None:
         if registry.find("namespaces", "", "default") is not None:
             return
     except KeyError:
-        return  # these resources know no namespaces
+        return  # `resources` has no namespaces
     await registry.create("namespaces", {"metadata": {"name": "default"}})

@@ -19,8 +19,8 @@ import pytest
 import prerequisites
 from patience import WITHIN_S
 from podscaler.controlplane.kubelet.processes import orphaned_processes, process_identity, process_records
-from podscaler.controlplane.kubelet.processes.orphaned_processes import Sweeper
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
 from podscaler.testing import VirtualClock
 
 SHELL = ("/bin/sh", "-c")
@@ -34,14 +34,14 @@ TAKE_TERMINAL = "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 
 
 
 @pytest.fixture
-async def threads() -> AsyncIterator[Threads]:
-    found = Threads()
+async def threads() -> AsyncIterator[ThreadPool]:
+    found = ThreadPool()
     yield found
     found.close()
 
 
 def write_record(folder: Path, container_id: str, pid: int) -> None:
-    noted = process_records.record(pid)
+    noted = process_records.find(pid)
     assert noted is not None
     process_records.write(folder, container_id, noted)
 
@@ -79,10 +79,10 @@ def escaped(mark: str, value: str) -> int:
         time.sleep(0.01)
 
 
-async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
+async def test_what_a_container_left_over_is_killed(threads: ThreadPool) -> None:
     """A process with a session of its own is found by its mark; that of another container is not touched."""
     mine, others = (escaped(process_identity.CONTAINER_VARIABLE, value) for value in (INSTANCE, f"{INSTANCE}-others"))
-    await Sweeper(threads, VirtualClock()).sweep(INSTANCE)
+    await OrphanKiller(threads, VirtualClock()).kill_rest_of(INSTANCE)
     try:
         assert await gone(mine)
         assert process_identity.start_mark(others) is not None
@@ -91,7 +91,7 @@ async def test_what_a_container_left_over_is_killed(threads: Threads) -> None:
         wait_until_gone(others)
 
 
-async def test_orphans_are_killed_if_they_are_proven(threads: Threads, tmp_path: Path) -> None:
+async def test_orphans_are_killed_if_they_are_proven(threads: ThreadPool, tmp_path: Path) -> None:
     """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
     noted, innocent = (
         subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
@@ -194,18 +194,18 @@ async def test_a_recorded_session_is_ours_without_a_mark(tmp_path: Path) -> None
 
 
 @needs_proc
-async def test_a_command_with_a_terminal_ends_with_its_container(threads: Threads) -> None:
+async def test_a_command_with_a_terminal_ends_with_its_container(threads: ThreadPool) -> None:
     """The session of `kubectl exec -it` is recorded: its terminal is one that we opened."""
     master, slave = pty.openpty()
     mark = {process_identity.CONTAINER_VARIABLE: INSTANCE}
     try:
         with running(sys.executable, "-c", TAKE_TERMINAL, env=ENV | mark, stdin=slave) as command:
             await _until(lambda: (found := process_identity.facts(command.pid)) is not None and found.has_terminal)
-            sweeper, record = Sweeper(threads, VirtualClock()), process_records.record(command.pid)
+            killer, record = OrphanKiller(threads, VirtualClock()), process_records.find(command.pid)
             assert record is not None
-            sweeper.record(INSTANCE, record)
+            killer.add_session(INSTANCE, record)
             reaped = asyncio.create_task(asyncio.to_thread(command.wait))
-            await sweeper.sweep(INSTANCE)
+            await killer.kill_rest_of(INSTANCE)
             assert await reaped == -signal.SIGKILL
     finally:
         os.close(master)
@@ -223,8 +223,8 @@ def test_a_pid_that_was_used_again_is_not_killed() -> None:
         assert orphaned_processes.kill(found) is True
 
 
-class FailingThreads(Threads):
-    """Threads in which the first looks fail: no descriptor is left, unless another error is named."""
+class FailingThreads(ThreadPool):
+    """ThreadPool in which the first looks fail: no descriptor is left, unless another error is named."""
 
     def __init__(self, failures: int, error: Exception | None = None) -> None:
         super().__init__()
@@ -244,11 +244,11 @@ class FailingThreads(Threads):
 async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
     """It is repeated after a moment; who came meanwhile is served by the next one."""
     threads, clock = FailingThreads(1), VirtualClock()
-    sweeper = Sweeper(threads, clock)
-    first = asyncio.create_task(sweeper.sweep("a"))
+    killer = OrphanKiller(threads, clock)
+    first = asyncio.create_task(killer.kill_rest_of("a"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    second = asyncio.create_task(sweeper.sweep("b"))
+    second = asyncio.create_task(killer.kill_rest_of("b"))
     await clock.advance(orphaned_processes.SCAN_RETRY_S)
     await asyncio.gather(first, second)
     assert threads.looks == [{"a"}, {"a"}, {"b"}]
@@ -259,7 +259,7 @@ async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureF
 async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
     """After a few tries the containers end without it."""
     threads, clock = FailingThreads(orphaned_processes.SCAN_TRIES), VirtualClock()
-    waiting = asyncio.create_task(Sweeper(threads, clock).sweep("a"))
+    waiting = asyncio.create_task(OrphanKiller(threads, clock).kill_rest_of("a"))
     await clock.advance(10)
     await waiting
     assert threads.looks == [{"a"}] * orphaned_processes.SCAN_TRIES
@@ -270,11 +270,11 @@ async def test_an_unexpected_error_of_a_scan_reaches_its_callers_alone() -> None
     """All containers of that scan get the exception; those that ended meanwhile get the next scan."""
     error = RuntimeError("a bug")
     threads = FailingThreads(1, error)
-    sweeper = Sweeper(threads, VirtualClock())
-    failed = [asyncio.create_task(sweeper.sweep(name)) for name in ("a", "b", "b")]
+    killer = OrphanKiller(threads, VirtualClock())
+    failed = [asyncio.create_task(killer.kill_rest_of(name)) for name in ("a", "b", "b")]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    meanwhile = asyncio.create_task(sweeper.sweep("c"))
+    meanwhile = asyncio.create_task(killer.kill_rest_of("c"))
     async with asyncio.timeout(WITHIN_S):
         assert await asyncio.gather(*failed, meanwhile, return_exceptions=True) == [error, error, error, None]
     assert threads.looks == [{"a", "b"}, {"c"}]
@@ -284,10 +284,10 @@ async def test_an_unexpected_error_of_a_scan_reaches_its_callers_alone() -> None
 async def test_a_scan_after_one_that_failed_unexpectedly_works() -> None:
     """No state of the failed scan is left, for the same container either."""
     threads = FailingThreads(1, RuntimeError("a bug"))
-    sweeper = Sweeper(threads, VirtualClock())
+    killer = OrphanKiller(threads, VirtualClock())
     with pytest.raises(RuntimeError, match="a bug"):
-        await sweeper.sweep("a")
-    await sweeper.sweep("a")
+        await killer.kill_rest_of("a")
+    await killer.kill_rest_of("a")
     assert threads.looks == [{"a"}, {"a"}]
     threads.close()
 
@@ -295,14 +295,14 @@ async def test_a_scan_after_one_that_failed_unexpectedly_works() -> None:
 async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
     """Nobody waits for what no longer runs: neither the containers of the scan, nor those that ended meanwhile."""
     threads = FailingThreads(1)
-    sweeper = Sweeper(threads, VirtualClock())
-    callers = [asyncio.create_task(sweeper.sweep("a"))]
+    killer = OrphanKiller(threads, VirtualClock())
+    callers = [asyncio.create_task(killer.kill_rest_of("a"))]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    callers.append(asyncio.create_task(sweeper.sweep("b")))
+    callers.append(asyncio.create_task(killer.kill_rest_of("b")))
     await asyncio.sleep(0)
-    assert sweeper._round is not None
-    sweeper._round.cancel()
+    assert killer._scanning is not None
+    killer._scanning.cancel()
     async with asyncio.timeout(WITHIN_S):
         found = await asyncio.gather(*callers, return_exceptions=True)
     assert [type(each) for each in found] == [asyncio.CancelledError] * 2

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Running, Terminated, Waiting
-from podscaler.controlplane.kubelet.pods import lifecycle
-from podscaler.controlplane.kubelet.pods.lifecycle import PodActions
+from podscaler.controlplane.kubelet.pods import pod_actions
+from podscaler.controlplane.kubelet.pods.pod_actions import PodActions
 
 NOW_NS = 1_000_000_000_000
 LATER_NS = NOW_NS + 5
@@ -105,7 +105,7 @@ INIT, SIDECAR = Role.INIT, Role.SIDECAR
 )
 def test_the_next_steps(containers: list[ContainerState], expected: PodActions) -> None:
     """Rules 1 to 4 of the module, one case a row."""
-    assert lifecycle.plan(containers, initialized=False, ending=False, now_ns=NOW_NS) == expected
+    assert pod_actions.compute_pod_actions(containers, initialized=False, terminating=False, now_ns=NOW_NS) == expected
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_the_next_steps(containers: list[ContainerState], expected: PodActions) 
 )
 def test_a_pod_that_is_ended(containers: list[ContainerState], expected: PodActions) -> None:
     """Rule 4: nothing is started, everything is stopped, sidecars last."""
-    assert lifecycle.plan(containers, initialized=False, ending=True, now_ns=NOW_NS) == expected
+    assert pod_actions.compute_pod_actions(containers, initialized=False, terminating=True, now_ns=NOW_NS) == expected
 
 
 def test_init_containers_are_through_only_once() -> None:
     """A sidecar that is restarted later does not hold back a regular container's restart."""
     containers = [running("s", SIDECAR, started=False), waiting("a", until_ns=NOW_NS)]
-    found = lifecycle.plan(containers, initialized=True, ending=False, now_ns=NOW_NS)
+    found = pod_actions.compute_pod_actions(containers, initialized=True, terminating=False, now_ns=NOW_NS)
     assert found == PodActions(start=("a",), initialized=True)

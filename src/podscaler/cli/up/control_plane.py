@@ -42,7 +42,7 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.signing_key import SigningKey
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network import addresses, kubernetes_service
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.cluster_names import ClusterNames
@@ -254,7 +254,7 @@ class ControlPlane:
         self, registry: Registry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
     ) -> Machine:
         names = ClusterNames(registry, block)
-        settings = RuntimeSettings(self._settings.data_dir / "node", nameserver=names.address)
+        settings = KubeletSettings(self._settings.data_dir / "node", nameserver=names.address)
         node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
         resolution_s = self._settings.metric_resolution_s
         return Machine(node, registry, kinds, self._clock, names=names, metric_resolution_s=resolution_s)

@@ -1,17 +1,17 @@
-"""What to do next for a pod: which containers to start or stop, when to look again, and how the pod ended.
+"""Computes the next actions for a pod: the containers to start and to stop, and the outcome of the pod.
 
-`pod_worker` asks after every change and carries out the answer. Pure. Rules:
+`pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. Rules:
 
-1. Init containers run one after the other; the next one begins when the one before has ended with 0 (init container)
-   or has started (sidecar: its process runs, its startup probe succeeded).
-2. Regular containers begin when all of these are through, all at once.
-3. A container that ended is started again as its policy says, from `retry_at_ns` on. Sidecars are restarted as long as
-   anything else of the pod is to run.
-4. When an init container failed for good, or all regular containers ended for good, or the pod is `ending` (deleted,
-   past its deadline, the node stops), the pod winds down: everything but sidecars is stopped at once, then the sidecars
-   one by one, last first. When nothing runs, the pod has its outcome.
+1. Init containers run one after the other; the next one is started when the one before has exited with 0 (init
+   container) or has started (sidecar: its process runs, and its startup probe has succeeded).
+2. Regular containers are started together after all init containers.
+3. A container that has exited is restarted by its policy, from `retry_at_ns` on. Sidecars are restarted as long as
+   other containers of the pod run or are to run.
+4. The pod is terminated when an init container has failed finally, when all regular containers have terminated
+   finally, or when the caller says so (deleted, past its deadline, the node stops). All containers but sidecars are
+   stopped at once, then the sidecars one by one, the last first. The pod has an outcome when no container runs.
 
-Source: Pod Lifecycle, Init Containers, Sidecar Containers (Kubernetes documentation).
+Source: Pod Lifecycle, Init Containers, Sidecar Containers (Kubernetes documentation); computePodActions (kubelet).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ Outcome = Literal["Succeeded", "Failed"]
 
 @dataclass(frozen=True, slots=True)
 class PodActions:
-    """The next steps.
+    """The next actions.
 
     Attributes:
-        start, stop: names of containers. A container that is being stopped already is named again.
-        wake_at_ns: when a container becomes due, None when only events can change anything.
+        start, stop: names of containers. `stop` has those that are being stopped already, too.
+        wake_at_ns: when the next restart is due; None if none is.
         initialized: whether regular containers may run.
-        outcome: how the pod ended, once nothing of it runs and nothing will.
+        outcome: the phase in which the pod has ended; None while a container runs or is to run.
     """
 
     start: tuple[str, ...] = ()
@@ -41,17 +41,19 @@ class PodActions:
     outcome: Outcome | None = None
 
 
-def plan(containers: Sequence[ContainerState], *, initialized: bool, ending: bool, now_ns: int) -> PodActions:
-    """The next steps for the pod.
+def compute_pod_actions(
+    containers: Sequence[ContainerState], *, initialized: bool, terminating: bool, now_ns: int
+) -> PodActions:
+    """The next actions for the pod.
 
     Args:
-        containers: all of them, init containers and sidecars first, in the manifest's order.
-        initialized: what the previous plan said: once true, init containers are not looked at again.
-        ending: nothing may be started any more.
+        containers: all containers, init containers and sidecars first, in the manifest's order.
+        initialized: that of the previous result: once true, init containers are no longer considered.
+        terminating: whether no container may be started any more.
     """
     through, eligible = (True, list(containers)) if initialized else _eligible(containers)
-    if ending or _is_over(containers):
-        return _wind_down(containers, initialized=initialized)
+    if terminating or _is_over(containers):
+        return _terminate(containers, initialized=initialized)
     startable = [c for c in eligible if _is_startable(c)]
     due = [c for c in startable if (c.retry_at_ns or 0) <= now_ns]
     later = [c.retry_at_ns for c in startable if c.retry_at_ns is not None and c.retry_at_ns > now_ns]
@@ -63,7 +65,7 @@ def plan(containers: Sequence[ContainerState], *, initialized: bool, ending: boo
 
 
 def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, list[ContainerState]]:
-    """Whether all init containers are through, and the containers that may run now (rules 1 and 2)."""
+    """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
     eligible: list[ContainerState] = []
     for container in containers:
         if container.role is Role.INIT:
@@ -92,14 +94,14 @@ def _has_failed(container: ContainerState) -> bool:
 
 
 def _is_over(containers: Iterable[ContainerState]) -> bool:
-    """Rule 4: nothing of the pod's own work is left to do."""
+    """Rule 4: whether an init container has failed, or all regular containers have terminated, finally."""
     own = [c for c in containers if c.role is not Role.SIDECAR]
     if any(_has_failed(c) for c in own if c.role is Role.INIT):
         return True
     return all(c.is_final for c in own if c.role is Role.MAIN)
 
 
-def _wind_down(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
+def _terminate(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
     running = [c for c in containers if c.is_running]
     own = [c.name for c in running if c.role is not Role.SIDECAR]
     sidecars = [c.name for c in running if c.role is Role.SIDECAR]

@@ -1,12 +1,15 @@
-"""The containers of a pod as an earlier run of the node left them, read back from the pod's status.
+"""Restores the containers of a pod from the pod's status, after a restart of the node.
 
-`pod_worker` begins with it, so that a pod goes on after `up` was stopped or killed as it would after a reboot of its
-node. Pure. Rules:
+`pod_worker` begins with it, so that a pod goes on after `up` was stopped or killed as after a reboot of its node. Pure.
+Rules:
 
-1. A container that ran has ended with ContainerStatusUnknown; its policy says whether it is started again, at once.
-2. What ended for good has ended for good.
-3. If a regular container is to run again, init containers run again before it (the pod gets a new start, as upstream
-   gives it a new sandbox). Restart counts go on.
+1. A container that was running has terminated with reason ContainerStatusUnknown; its policy decides whether it is
+   restarted, at once.
+2. A container that has terminated and is not restarted stays so.
+3. If a regular container is restarted, init containers run again before it, as upstream makes a new sandbox for the
+   pod. Restart counts go on.
+
+Source: Pod Lifecycle, Init Containers, "Pod restart reasons" (Kubernetes documentation).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +23,8 @@ from podscaler.controlplane.kubelet.containers.container_state import ContainerS
 _LOST = "the node was stopped while this container was running"
 
 
-def adopted(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
-    """The containers of `pod` in the order of `container_state.fresh`, with what its status tells of them."""
+def restore(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
+    """The containers of `pod`, with the states of its status, in the order of `container_state.initial_states`."""
     status = pod.get("status") or {}
     known = {
         entry["name"]: entry
@@ -29,13 +32,13 @@ def adopted(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
         for entry in status.get(group) or []
     }
     containers = [
-        _adopted(container, known[container.name], now_ns) if container.name in known else container
-        for container in container_state.fresh(pod["spec"])
+        _restored(container, known[container.name], now_ns) if container.name in known else container
+        for container in container_state.initial_states(pod["spec"])
     ]
-    return _with_inits_again(containers)
+    return _reset_inits(containers)
 
 
-def _adopted(container: ContainerState, entry: Mapping[str, Any], now_ns: int) -> ContainerState:
+def _restored(container: ContainerState, entry: Mapping[str, Any], now_ns: int) -> ContainerState:
     last = _terminated(entry.get("lastState") or {})
     state, ran = _state(entry.get("state") or {}, container.state, now_ns)
     known = replace(
@@ -78,12 +81,12 @@ def _instant_ns(text: str | None) -> int:
     return instants.parse(text) if text else 0
 
 
-def _with_inits_again(containers: Sequence[ContainerState]) -> list[ContainerState]:
+def _reset_inits(containers: Sequence[ContainerState]) -> list[ContainerState]:
     if all(c.is_final for c in containers if c.role is Role.MAIN):
         return list(containers)
-    return [_again(c) if c.role is Role.INIT and c.is_final and c.exit_code == 0 else c for c in containers]
+    return [_reset(c) if c.role is Role.INIT and c.is_final and c.exit_code == 0 else c for c in containers]
 
 
-def _again(container: ContainerState) -> ContainerState:
+def _reset(container: ContainerState) -> ContainerState:
     last = container.state if isinstance(container.state, Terminated) else container.last
     return replace(container, state=Waiting("PodInitializing"), last=last, retry_at_ns=0)

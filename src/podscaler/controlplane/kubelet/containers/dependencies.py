@@ -1,6 +1,6 @@
-"""What the workers of all pods share: the node's view of itself and its tools.
+"""The dependencies that the workers of all pods share, as `kubelet.Dependencies` of upstream.
 
-`node_agent` makes one `Host`; `pod_worker`, `container_run` and the rest are given it.
+`node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,19 +10,18 @@ from typing import Any, Protocol
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
-from podscaler.controlplane.kubelet.logs.console import Console
-from podscaler.controlplane.kubelet.logs.log_files import ContainerLog, LogBook
+from podscaler.controlplane.kubelet.logs.container_log import ContainerLog, ContainerLogManager
+from podscaler.controlplane.kubelet.logs.container_streams import ContainerStreams
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget, Purpose
-from podscaler.controlplane.kubelet.processes.background import Background
+from podscaler.controlplane.kubelet.processes.background import BackgroundTasks, ThreadPool
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
-from podscaler.controlplane.kubelet.processes.orphaned_processes import Sweeper
+from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.processes import Process
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
@@ -34,71 +33,72 @@ class ContainerProcess:
     """A started container.
 
     Attributes:
-        console: its standard streams; None in tests that play processes.
+        streams: its standard streams; None in tests that play processes.
     """
 
     process: Process
     log: ContainerLog
     container_id: str
     started_ns: int
-    console: Console | None = None
+    streams: ContainerStreams | None = None
 
 
 class StartProcess(Protocol):
-    """`container_process.start`, or what a test plays in its place."""
+    """`container_process.start`, or a fake of it (`podscaler.testing.containers`)."""
 
     async def __call__(
         self,
-        host: "Host",
-        launch: Launch,
+        deps: "Dependencies",
+        config: ContainerConfig,
         *,
         container_id: str,
         log_path: Path,
         on_exit: Callable[[], None],
         on_end: Callable[[ContainerProcess, int], None],
     ) -> ContainerProcess:
-        """Start a container's process. Raises StartFailure."""
+        """Start a container's process. Raises StartFailure, OSError."""
         ...
 
 
-class Check(Protocol):
-    """`handlers.Checks.check`, or what a test plays in its place."""
+class RunHandler(Protocol):
+    """`handlers.HandlerRunner.run`, or a fake of it (`podscaler.testing.containers`)."""
 
     def __call__(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> Awaitable[HandlerOutcome]:
-        """What a probe or hook finds."""
+        """Run the handler of a probe or hook and return its outcome."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
-    """The node's tools.
+class Dependencies:
+    """See the module.
 
     Attributes:
+        events: records events of the component `kubelet`.
+        resolve_image: the command of an image name, None for an unknown image.
+        start_process, run_handler: start containers, and run the handlers of their probes and hooks.
         instance: the id of the data directory, in the environment of every process.
-        resolve_image: what an image name stands for, None for an unknown one.
-        start_process, check: how containers are started and probed.
-        allocatable: the node's resources, as texts.
-        cgroups: where limits are enforced, None where they are not.
-        issue_token: makes tokens of service accounts, None where there are none.
-        port_translator: translates low ports in the calls of pods, None where that is not needed or not possible.
+        allocatable: the node's resources, as quantities.
+        cgroups: enforces limits, None where no cgroup is delegated to `up`.
+        issue_token: issues tokens of service accounts, None where the API server has none.
+        port_translator: translates low ports in system calls of pods, None where not needed or not possible.
     """
 
     registry: Registry
-    settings: RuntimeSettings
+    settings: KubeletSettings
     clock: Clock
     events: EventRecorder
     addresses: AddressBlock
-    threads: Threads
-    background: Background
-    book: LogBook
-    sweeper: Sweeper
+    threads: ThreadPool
+    background: BackgroundTasks
+    logs: ContainerLogManager
+    orphans: OrphanKiller
     paths: NodePaths
     capabilities: Capabilities
     resolve_image: Callable[[str], ImageCommand | None]
     start_process: StartProcess
-    check: Check
+    run_handler: RunHandler
     instance: str
     node_name: str
     allocatable: Mapping[str, str] = field(default_factory=dict)

@@ -1,14 +1,14 @@
-"""Paths that stay within a folder, whatever symbolic links containers make meanwhile.
+"""Opens paths that must stay within a directory, whatever symbolic links containers create in it meanwhile.
 
-`volume_files`, `volumes` and the launcher use it. Everything is opened relative to a descriptor and used by the
-descriptor that comes back (`/proc/self/fd/N`, `dir_fd`): nothing is looked up twice. It imports nothing of podscaler,
-as the launcher, a program of its own, imports it by its folder.
+`volume_files`, `volumes` and the launcher use it. A path is resolved once, relative to a descriptor; callers use the
+descriptor that is returned (`/proc/self/fd/N`, `dir_fd`) and never the path again. The module imports nothing of
+podscaler, because the launcher, a program of its own, imports it from its own directory.
 
-Where the kernel has no openat2 (before Linux 5.6, other systems, some sandboxes) each component is opened by itself,
+Where the kernel has no openat2 (before Linux 5.6, other systems, some sandboxes) the components are opened one by one,
 and no symbolic link is followed.
 
 Source: openat2(2), RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS; kubelet's SafeMakeDir.
-Differs: kubelet follows absolute symbolic links that end within the volume; here they lead out.
+Differs: kubelet follows absolute symbolic links that end within the volume; here they are an error.
 """
 
 import ctypes
@@ -17,13 +17,15 @@ import os
 import stat
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _SYS_OPENAT2 = 437
-"""The same number on every architecture."""
+"""The number of the system call, the same on every architecture."""
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 _UNAVAILABLE = (errno.ENOSYS, errno.EPERM)
-"""EPERM: a seccomp filter that does not know the call."""
+"""EPERM: a seccomp filter denies the system call."""
 _AGAIN = (errno.EAGAIN, errno.EINTR)
 """EAGAIN: something was renamed meanwhile."""
 _TRIES = 16
@@ -32,25 +34,35 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def open_folder(path: str) -> int:
-    """A descriptor of the folder (or file) at `path`, whose symbolic links are followed. Raises OSError."""
+    """Open the directory (or file) at `path` (O_PATH), following symbolic links. Raises OSError."""
     return os.open(path, _O_PATH | os.O_CLOEXEC)
 
 
-def open_beneath(folder: int, path: str) -> int:
-    """A descriptor for what is at `path` (relative, no `..`) within `folder`; links within it are followed.
+@contextmanager
+def opened_folder(path: str) -> Iterator[int]:
+    """As `open_folder`; the descriptor is closed on leaving."""
+    folder = open_folder(path)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
-    Raises OSError: EXDEV or ELOOP where a symbolic link leads out.
+
+def open_beneath(folder: int, path: str) -> int:
+    """Open `path` (relative, without `..`) within the directory `folder` (O_PATH), following symbolic links within it.
+
+    Raises OSError: EXDEV or ELOOP where a symbolic link leads out of `folder`.
     """
     return _open(folder, path, _BENEATH | _NO_MAGICLINKS)
 
 
-def open_exactly(folder: int, path: str) -> int:
-    """As `open_beneath`, but no symbolic link is followed. Raises OSError: ELOOP where there is one."""
+def open_no_symlinks(folder: int, path: str) -> int:
+    """As `open_beneath`, but follow no symbolic link. Raises OSError: ELOOP where there is one."""
     return _open(folder, path, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS)
 
 
 def make_beneath(folder: int, path: str, mode: int) -> int:
-    """As `open_beneath`; folders that are missing are made, each with exactly this mode. Raises OSError."""
+    """As `open_beneath`, but create missing directories, each with exactly this mode. Raises OSError."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     current = os.dup(folder)
     for index, name in enumerate(names):
@@ -70,7 +82,7 @@ def _make(parent: int, name: str, mode: int) -> None:
     try:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
-        return  # somebody else was faster; a link that leads nowhere fails when it is opened
+        return  # created concurrently; a dangling symbolic link fails when it is opened
     made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         os.fchmod(made, mode)

@@ -1,7 +1,7 @@
-"""Why and until when a pod is ended from outside.
+"""The termination of a pod: its deadline, grace period and reason.
 
-`pod_worker` keeps one `PodTermination` once its pod is deleted, removed, past its active deadline, or the node stops.
-Pure. Each further reason can only bring the deadline nearer.
+`pod_worker` keeps one `PodTermination` once its pod is deleted or past its active deadline, or the node stops. Pure.
+Each further cause can only bring the deadline nearer.
 
 Source: Pod Lifecycle, "Termination of Pods" (Kubernetes documentation).
 """
@@ -14,7 +14,7 @@ from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
 
 REMOVED_GRACE_S: Final = 1
-"""What the processes of a pod get whose object is gone already (`kubectl delete --force`)."""
+"""The grace period of a pod whose object is gone already (`kubectl delete --force`)."""
 
 DEFAULT_GRACE_S: Final = 30
 DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
@@ -22,12 +22,12 @@ DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified 
 
 @dataclass(frozen=True, slots=True)
 class PodTermination:
-    """Since when a pod is ended.
+    """A pod that is being terminated.
 
     Attributes:
-        deadline_ns: when its containers are killed.
-        grace_s: the grace period that the deadline came from, in seconds.
-        reason, message: what its status says, empty for a deletion.
+        deadline_ns: the instant at which its containers are killed.
+        grace_s: the grace period that led to the deadline, in seconds.
+        reason, message: of the pod's status, empty for a deletion.
     """
 
     deadline_ns: int
@@ -36,10 +36,10 @@ class PodTermination:
     message: str = ""
 
 
-def ending(
+def terminate(
     former: PodTermination | None, grace_s: float, *, now_ns: int, reason: str = "", message: str = ""
 ) -> PodTermination:
-    """The ending after one more cause with this grace period."""
+    """The termination after one more cause: `former` (None: not terminated), or an earlier deadline."""
     deadline_ns = now_ns + round(grace_s * NANOSECONDS)
     if former is None:
         return PodTermination(deadline_ns, grace_s, reason, message)
@@ -49,13 +49,13 @@ def ending(
 
 
 def own_grace_s(pod: Mapping[str, Any]) -> int:
-    """spec.terminationGracePeriodSeconds."""
+    """spec.terminationGracePeriodSeconds, or its default."""
     seconds = pod["spec"].get("terminationGracePeriodSeconds")
     return DEFAULT_GRACE_S if seconds is None else int(seconds)
 
 
 def deletion_grace_s(pod: Mapping[str, Any]) -> int | None:
-    """The grace period of a pod that is being deleted, None for one that is not."""
+    """The grace period in seconds of a pod that is being deleted, None for other pods."""
     meta = pod["metadata"]
     if not meta.get("deletionTimestamp"):
         return None
@@ -63,7 +63,11 @@ def deletion_grace_s(pod: Mapping[str, Any]) -> int | None:
 
 
 def active_deadline_ns(pod: Mapping[str, Any], *, started_ns: int) -> int | None:
-    """When the pod has been active for too long (spec.activeDeadlineSeconds)."""
+    """The instant at which spec.activeDeadlineSeconds is over, None without one.
+
+    Args:
+        started_ns: when the node began with the pod, used before its status has a startTime.
+    """
     seconds = pod["spec"].get("activeDeadlineSeconds")
     if seconds is None:
         return None

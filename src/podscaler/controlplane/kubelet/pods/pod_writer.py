@@ -1,7 +1,7 @@
-"""Writing the status of one pod, where it differs from what is stored.
+"""Writes the status and the port map of one pod to the registry, if they have changed, and deletes the pod.
 
-`pod_worker` and `simulated_pod` use it. The object that was stored last is the only truth: a pod that was replaced by
-another one of the same name is never touched.
+`pod_worker`, `simulated_pod` and `container_setup` use it. Changes are compared with the stored object. Another pod of
+the same name (with another uid) is never changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +16,7 @@ from podscaler.controlplane.registry.registry import Object, Registry
 
 
 class PodWriter:
-    """The stored object of one pod.
-
-    Args:
-        pod: for its names.
-    """
+    """The writer of one pod's object; `pod` is any version of the object, as only its names and uid are used."""
 
     def __init__(self, registry: Registry, clock: Clock, pod: Object) -> None:
         self._registry = registry
@@ -29,12 +25,12 @@ class PodWriter:
         self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
 
     def find(self) -> Object | None:
-        """The pod as it is stored now, None where it is gone."""
+        """The pod as it is stored now, None if it is gone."""
         found = self._registry.find("pods", self._namespace, self._name)
         return found if found and found["metadata"]["uid"] == self._uid else None
 
     async def write_status(self, containers: Sequence[ContainerState], facts: PodStatusFacts) -> None:
-        """Store the status where it has changed. Raises StatusError, but not for a pod that is gone."""
+        """Store the status if it has changed; does nothing for a pod that is gone. Raises StatusError."""
         found = self.find()
         if found is None:
             return
@@ -48,24 +44,32 @@ class PodWriter:
         await self._change(change, subresource="status")
 
     async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
-        """Store where mapped ports are, and no others. Raises StatusError."""
-        found = self.find()
-        if found is not None and port_map.of(found) != mapped:
-            await self._change(lambda pod: _set_port_map(pod, mapped), subresource="")
+        """Replace the port map by `mapped` (declared port -> bound port). Raises StatusError."""
+        await self._change_port_map(lambda _: mapped)
 
     async def extend_port_map(self, mapped: Mapping[int, int]) -> None:
-        """Store where mapped ports are, beside those that are stored. Raises StatusError."""
-        found = self.find()
-        if found is not None and not mapped.items() <= port_map.of(found).items():
-            await self._change(lambda pod: _set_port_map(pod, {**port_map.of(pod), **mapped}), subresource="")
+        """Add `mapped` (declared port -> bound port) to the port map. Raises StatusError."""
+        await self._change_port_map(lambda former: {**former, **mapped})
 
     async def remove(self) -> None:
-        """Delete the object for good; it stays where a finalizer holds it. Raises StatusError."""
+        """Delete the object without a grace period; finalizers may keep it. Raises StatusError."""
         try:
             await self._registry.delete("pods", self._namespace, self._name, uid=self._uid, grace_period_s=0)
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
+
+    async def _change_port_map(self, changed: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
+        def change(pod: Object) -> None:
+            annotations = pod["metadata"].setdefault("annotations", {})
+            if wanted := changed(port_map.of(pod)):
+                annotations[port_map.ANNOTATION] = port_map.text(wanted)
+            else:
+                annotations.pop(port_map.ANNOTATION, None)
+
+        found = self.find()
+        if found is not None and changed(port_map.of(found)) != port_map.of(found):
+            await self._change(change, subresource="")
 
     async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
         def change_own(pod: Object) -> None:
@@ -77,11 +81,3 @@ class PodWriter:
         except StatusError as error:
             if error.code != 404:
                 raise
-
-
-def _set_port_map(pod: Object, mapped: Mapping[int, int]) -> None:
-    annotations = pod["metadata"].setdefault("annotations", {})
-    if mapped:
-        annotations[port_map.ANNOTATION] = port_map.text(mapped)
-    else:
-        annotations.pop(port_map.ANNOTATION, None)
