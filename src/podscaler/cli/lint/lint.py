@@ -16,7 +16,7 @@ from podscaler.cli.lint.lint_output import Report
 from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import Item
-from podscaler.lint.model.lint_context import ClusterMaterial, is_autoscaler
+from podscaler.lint.model.lint_context import LintedCluster, is_autoscaler
 
 EXAMPLE = """\b
 Examples:
@@ -70,7 +70,7 @@ def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
     return is_live
 
 
-def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], ClusterMaterial]:
+def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], LintedCluster]:
     """The objects of the files, then those of the cluster that the files do not replace."""
     from podscaler.cli.lint import (
         lint_cluster,  # what talks to clusters is imported for clusters only: it takes a while

@@ -25,7 +25,7 @@ from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import DocumentOrigin, Item
-from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, ClusterMaterial, Material
+from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintContext, LintedCluster
 from podscaler.lint.rules import served
 
 Kind = tuple[str, str]
@@ -65,9 +65,9 @@ class ClusterSnapshot:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def cluster(self) -> ClusterMaterial:
+    def cluster(self) -> LintedCluster:
         """What the rules are told."""
-        return ClusterMaterial(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
+        return LintedCluster(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
 
 
 async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
@@ -179,6 +179,6 @@ def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", sub
 def _target_kinds(items: Iterable[Item]) -> list[Kind]:
     """The kinds that autoscalers refer to, each once."""
     found: dict[Kind, None] = {}
-    for autoscaler in Material(items).autoscalers:
+    for autoscaler in LintContext(items).autoscalers:
         found[autoscaler.target_key.group, autoscaler.reference.get("kind", "")] = None
     return list(found)
