@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from podscaler.base.clock import SystemClock
-from podscaler.cli.garbage import OldGarbage
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
+from podscaler.cli.up.garbage_collection import OldGarbage
 from podscaler.controller.options.settings import ControllerSettings
 
 PODS = (1000,)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from podscaler.cli import garbage
-from podscaler.cli.garbage import NEW_OBJECTS, SLACK_OBJECTS, OldGarbage
+from podscaler.cli.up.garbage_collection import NEW_OBJECTS, SLACK_OBJECTS, OldGarbage
 from podscaler.testing import VirtualClock
 
 YOUNGEST, YOUNGER = 700, 10

@@ -87,7 +87,7 @@ async def test_without_an_endpoint_there_are_no_traces() -> None:
 
 def test_without_the_flag_nothing_of_opentelemetry_is_imported() -> None:
     """Start-up time and memory are those of a program without traces."""
-    imports = "import sys, podscaler.cli.options.controller"
+    imports = "import sys, podscaler.cli.commands.controller"
     script = f"{imports}; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], timeout=WITHIN_S).returncode == 0
 

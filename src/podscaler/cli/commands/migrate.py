@@ -10,7 +10,7 @@ from podscaler.base.clock import NANOSECONDS, SystemClock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.options.cluster_connection import ConnectionOptions, parse_connection
-from podscaler.cli.options.settings import DURATION, NAMESPACE
+from podscaler.cli.options.flags import DURATION, NAMESPACE
 from podscaler.controller.history import history_maps
 from podscaler.controller.migration import managing_controllers
 from podscaler.controller.migration.migration import MigrationTerms, Migrator

@@ -6,7 +6,6 @@ Finds the source (a cluster, a recording, standard input), asks `explain_cluster
 import asyncio
 import json
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,12 +39,6 @@ Examples:
 """
 
 
-def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(lease_options.OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(epilog=EXAMPLE)
 @click.argument("name", metavar="[[KIND/]NAME]", required=False)
 @click.option("-A", "--all-namespaces", is_flag=True, help="one line for each autoscaler of the cluster")
@@ -66,7 +59,7 @@ def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
 @flags.decision_options
-@_lease_options
+@lease_options.lease_options
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -6,24 +6,20 @@ Differs: kube-controller-manager sends 20 requests a second at most unless told 
 one is given. The server's priority and fairness is what limits a client then.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.settings import FLOAT64, INT32
+from podscaler.cli.options.flags import FLOAT64, INT32, flag_group
 from podscaler.kube.client import connect
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.rate_limit import TokenBucket
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-OPTIONS = (
+connection_options = flag_group(
     click.option(
         "--kubeconfig",
         type=click.Path(),
@@ -46,6 +42,7 @@ OPTIONS = (
         help="requests that may go out at once, where --kube-api-qps is given",
     ),
 )
+"""Puts the flags on a command; give what they set to `parse_connection`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +63,6 @@ class ConnectionOptions:
 
     def _limit(self, clock: Clock) -> TokenBucket | None:
         return TokenBucket(self.per_second, self.burst, clock) if self.per_second > 0 else None
-
-
-def connection_options(command: F) -> F:
-    """`command` with the flags; give what they set to `parse_connection`."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 def parse_connection(

@@ -1,6 +1,6 @@
 """Flags of `podscaler controller` for more than one of it: leader election and shards.
 
-`podscaler.cli.options.controller` puts `election_options` on its command, and runs its controller through `Elected`.
+`podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`.
 
 Source: the `--leader-elect-*` flags of kube-controller-manager, with their defaults; `--shards` is our own.
 """
@@ -9,15 +9,15 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import click
 
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import lease_options
-from podscaler.cli.options.settings import DURATION, INT32, Flag
+from podscaler.cli.options.flags import DURATION, INT32, Flag, flag_group
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election
@@ -32,8 +32,6 @@ from podscaler.kube.client.client import Client
 
 log = logging.getLogger(__name__)
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 PREFIX = "leader-elect"
 SHARDS_MAX = 256
 LOCK = "leases"
@@ -46,7 +44,7 @@ def parse_lock(text: str) -> str:
     return text
 
 
-OPTIONS = (
+election_options = flag_group(
     click.option(
         f"--{PREFIX}",
         type=click.BOOL,
@@ -80,7 +78,7 @@ OPTIONS = (
         show_default=True,
         help="the kind of object that is held",
     ),
-    *lease_options.OPTIONS,
+    lease_options.lease_options,
     click.option(
         "--shards",
         type=INT32,
@@ -90,13 +88,7 @@ OPTIONS = (
         "0: one controller does everything",
     ),
 )
-
-
-def election_options(command: F) -> F:
-    """`command` with the flags; give what they set to `parse_election`."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+"""Puts the flags on a command; give what they set to `parse_election`."""
 
 
 def parse_election(options: Mapping[str, Any]) -> Election | None:

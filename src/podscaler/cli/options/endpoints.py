@@ -1,28 +1,27 @@
 """Flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
-`podscaler.cli.options.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
+`podscaler.cli.commands.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
 serves with what comes back. `podscaler.cli.up.up` has `address_option` alone.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
+from podscaler.cli.options.flags import flag_group
 from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.server.serving_certificate import ServingCertificate
 
 log = logging.getLogger(__name__)
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 OFF = "off"
 DELEGATED = "delegated"
@@ -33,7 +32,7 @@ address_option = click.option(
     default="",
     help="serve the controller's /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
 )
-_OPTIONS = (
+endpoint_options = flag_group(
     address_option,
     click.option(
         "--tls-cert-file",
@@ -52,6 +51,7 @@ _OPTIONS = (
         help="who may read /metrics: everybody, or whom the API server allows to, by his bearer token (needs HTTPS)",
     ),
 )
+"""Puts the flags on a command; give what they set to `parse_serving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,6 @@ class Serving:
     port: int
     files: tuple[Path, Path] | None = None
     is_delegated: bool = False
-
-
-def endpoint_options(command: F) -> F:
-    """`command` with the flags; give what they set to `parse_serving`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def parse_serving(options: Mapping[str, Any]) -> Serving | None:

@@ -8,7 +8,7 @@ Source: `--leader-elect-resource-name` and `-namespace` of kube-controller-manag
 import click
 
 from podscaler.api.machinery import names
-from podscaler.cli.options.settings import NAMESPACE, Flag
+from podscaler.cli.options.flags import NAMESPACE, Flag, flag_group
 from podscaler.controller.leaderelection import lease
 
 NAME_FLAG = "leader-elect-resource-name"
@@ -22,7 +22,7 @@ def parse_name(text: str) -> str:
     return text
 
 
-OPTIONS = (
+lease_options = flag_group(
     click.option(
         f"--{NAME_FLAG}",
         type=Flag("name", parse_name),
@@ -34,3 +34,4 @@ OPTIONS = (
         f"--{NAMESPACE_FLAG}", type=NAMESPACE, default=lease.NAMESPACE, show_default=True, help="of the Leases"
     ),
 )
+"""Puts the flags on a command."""

@@ -12,18 +12,18 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from podscaler.cli.options.flags import flag_group
 
 Fields = Callable[[], Mapping[str, object]]
 
 FORMATS = ("text", "json")
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-_OPTIONS = (
+log_options = flag_group(
     click.option(
         "--log-format",
         type=click.Choice(FORMATS),
@@ -33,15 +33,9 @@ _OPTIONS = (
     ),
     click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything"),
 )
+"""Puts the flags `log_format` and `verbose` on a command; give both to `configure`."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; anything else is a field that `extra` brought."""
-
-
-def log_options(command: F) -> F:
-    """`command` with the flags `log_format` and `verbose`; give both to `configure`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, fields: Fields = dict) -> None:

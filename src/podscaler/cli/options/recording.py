@@ -5,10 +5,10 @@ work inside `open_recording`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -16,13 +16,11 @@ from podscaler.api.machinery import quantity
 from podscaler.api.typed import recording
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.settings import Flag
+from podscaler.cli.options.flags import Flag, flag_group
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.recording import NoRecording, Recording
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 MIN_SIZE_BYTES = 4096
 
@@ -38,33 +36,29 @@ def parse_size(text: str) -> int:
 SIZE = Flag("size", parse_size)
 
 
-def record_options(command: F) -> F:
-    """`command` with the options."""
-    options = (
-        click.option(
-            "--record",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="keep what every sync sees, for replay and explain (gzip; only you may read it)",
-        ),
-        click.option(
-            "--record-max-size",
-            type=SIZE,
-            default="64Mi",
-            show_default=True,
-            help="compressed; a full FILE is numbered, and a fresh one is begun",
-        ),
-        click.option(
-            "--record-max-files",
-            type=click.IntRange(1, 1000),
-            default=8,
-            show_default=True,
-            help="how many files are kept",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+record_options = flag_group(
+    click.option(
+        "--record",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="keep what every sync sees, for replay and explain (gzip; only you may read it)",
+    ),
+    click.option(
+        "--record-max-size",
+        type=SIZE,
+        default="64Mi",
+        show_default=True,
+        help="compressed; a full FILE is numbered, and a fresh one is begun",
+    ),
+    click.option(
+        "--record-max-files",
+        type=click.IntRange(1, 1000),
+        default=8,
+        show_default=True,
+        help="how many files are kept",
+    ),
+)
+"""Puts the flags on a command; give what they set to `record_file`."""
 
 
 def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:

@@ -6,22 +6,19 @@
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
 
-from podscaler.api.machinery import duration, names
+from podscaler.api.machinery import duration
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, flag_group
 from podscaler.controller.options import autoscaler_kinds, gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
 PREFIX = "horizontal-pod-autoscaler-"
 SYNC_PERIOD = f"{PREFIX}sync-period"
 SYNC_PERIODS_NS = {"current": 15 * NANOSECONDS, "v1.1": 30 * NANOSECONDS}
@@ -31,50 +28,6 @@ MEMORY = "memory"
 CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
 
 
-def parse_int32(text: str) -> int:
-    """The number. Raises ValueError in Go's words."""
-    if not INTEGER.fullmatch(text):
-        raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    digits = text.lstrip("+-")
-    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
-    number = int(digits, 8 if octal else 0) * (-1 if text[0] == "-" else 1)
-    if not -(2**31) <= number < 2**31:
-        raise ValueError(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return number
-
-
-def parse_float64(text: str) -> float:
-    """The number. Raises ValueError in Go's words."""
-    try:
-        if "_" in text or text != text.strip():
-            raise ValueError(text)
-        return float(text)
-    except ValueError as error:
-        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from error
-
-
-class Flag(click.ParamType[Any]):
-    """A flag whose text a function parses.
-
-    Args:
-        name: for the help (`duration`, `int32`, ...).
-        parse: the function; its ValueError is what the user reads.
-    """
-
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The parsed value. Raises UsageError."""
-        del ctx
-        flag = param.opts[0] if param is not None else self.name
-        try:
-            return self._parse(str(value))
-        except ValueError as error:
-            raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
-
-
 def parse_history(text: str) -> str:
     """The place where histories are kept. Raises ValueError."""
     if text not in (CLUSTER, MEMORY):
@@ -82,22 +35,11 @@ def parse_history(text: str) -> str:
     return text
 
 
-def parse_namespace(text: str) -> str:
-    """The name of a namespace. Raises ValueError."""
-    if faults := names.dns_label_faults(text):
-        raise ValueError(faults[0])
-    return text
-
-
-DURATION = Flag("duration", duration.parse)
-INT32 = Flag("int32", parse_int32)
-FLOAT64 = Flag("float64", parse_float64)
 TEXT = Flag("text", str)
 VERSION = Flag("version", lambda text: core_settings.parse_version(text).version)
 KINDS = Flag("kinds", autoscaler_kinds.parse)
 ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
-NAMESPACE = Flag("namespace", parse_namespace)
 
 
 class Option(NamedTuple):
@@ -183,19 +125,9 @@ DECISION_OPTIONS = tuple(
 """Those that change what is decided, and not when."""
 
 
-def controller_options(command: F) -> F:
-    """`command` with the controller's flags; give what they set to `parse_settings`."""
-    return _with_options(command, shown=OPTIONS)
-
-
-def decision_options(command: F) -> F:
-    """As `controller_options`, but its help shows only the flags that change decisions."""
-    return _with_options(command, shown=DECISION_OPTIONS)
-
-
-def _with_options(command: F, *, shown: Sequence[Option]) -> F:
-    for each in reversed(OPTIONS):
-        option = click.option(
+def _click_options(shown: Sequence[Option]) -> Iterator[Callable[[Any], Any]]:
+    for each in OPTIONS:
+        yield click.option(
             f"--{each.name}",
             type=each.kind,
             default=() if each.is_list else each.default,
@@ -205,8 +137,13 @@ def _with_options(command: F, *, shown: Sequence[Option]) -> F:
             help=each.text,
             hidden=each not in shown,
         )
-        command = option(command)
-    return command
+
+
+controller_options = flag_group(*_click_options(OPTIONS))
+"""Puts the controller's flags on a command; give what they set to `parse_settings`."""
+
+decision_options = flag_group(*_click_options(DECISION_OPTIONS))
+"""As `controller_options`, but the help shows only the flags that change decisions."""
 
 
 def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:

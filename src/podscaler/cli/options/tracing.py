@@ -9,7 +9,7 @@ attributes) are OpenTelemetry's own environment variables, `OTEL_...`.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -25,21 +25,16 @@ if TYPE_CHECKING:  # see the module: only who wants traces needs the packages
 
     from podscaler.cli.options.span_sending import SpanSending
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 FLAG = "--otlp-endpoint"
 PATH = "/v1/traces"
 
 
-def tracing_option(command: F) -> F:
-    """`command` with the flag `otlp_endpoint`."""
-    option = click.option(
-        FLAG,
-        metavar="URL",
-        default="",
-        help="send traces of syncs there (OpenTelemetry over HTTP, as http://localhost:4318); default: nowhere",
-    )
-    return option(command)
+tracing_option = click.option(
+    FLAG,
+    metavar="URL",
+    default="",
+    help="send traces of syncs there (OpenTelemetry over HTTP, as http://localhost:4318); default: nowhere",
+)
 
 
 class Traces:

@@ -21,11 +21,14 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.options import endpoints, recording
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.up.machine import Machine
-from podscaler.cli.up.own_autoscaler import OwnAutoscaler
+from podscaler.controller.controller import Controller
+from podscaler.controller.options import installation
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.recording import Recording
 from podscaler.controller.server.serving import Endpoints
+from podscaler.controller.telemetry import request_metrics
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
 from podscaler.controlplane.aggregator.layer import Aggregation
@@ -50,7 +53,9 @@ from podscaler.controlplane.registry.local import CONTROLLERS, LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.users import ADMIN, User, account_groups, account_name
 from podscaler.controlplane.storage.store import open_store
+from podscaler.kube.client import connect
 from podscaler.kube.config import locate
+from podscaler.kube.transport.config import Config
 
 HOST = "127.0.0.1"
 AUTOSCALER_NAMESPACE = "kube-system"
@@ -127,6 +132,45 @@ class _Access:
     key: SigningKey
     autoscaler: ClientPair
     front_proxy: FrontProxy
+
+
+class OwnAutoscaler:
+    """The autoscaler of `up`: a controller that connects to the API server of the same process over HTTPS.
+
+    Metrics are those of the latest run: counters begin anew with each, as after a restart of a process.
+
+    Args:
+        settings: the controller's.
+        clock: everybody's.
+        recording: where syncs are reported; the caller ends it.
+    """
+
+    def __init__(self, settings: ControllerSettings, clock: Clock, recording: Recording) -> None:
+        self._settings = replace(settings, field_manager=installation.UP)
+        self._clock = clock
+        self._recording = recording
+        self._telemetry = Telemetry(clock)
+        self._controller: Controller | None = None
+
+    def render(self) -> bytes:
+        """Its metrics in Prometheus' text format; call it in a thread."""
+        return self._telemetry.render()
+
+    def unready(self) -> list[str]:
+        """Why it does not work yet, one reason a line; empty when it does."""
+        return ["the autoscaler has not begun"] if self._controller is None else self._controller.unready()
+
+    async def run(self, config: Config) -> None:
+        """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
+        client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
+        try:
+            controller = Controller(client, self._settings, self._clock, recording=self._recording)
+            request_metrics.count(client, controller.telemetry.registry, self._clock)
+            self._controller, self._telemetry = controller, controller.telemetry
+            await controller.run()
+        finally:
+            self._controller = None
+            await client.close()
 
 
 class ControlPlane:

@@ -12,10 +12,11 @@ import click
 from podscaler.base.clock import NANOSECONDS, SystemClock
 from podscaler.base.errors import UsageError
 from podscaler.cli.commands import data_dir as data_dirs
-from podscaler.cli.garbage import OldGarbage
 from podscaler.cli.options import ending_signals, endpoints, log_output, recording
 from podscaler.cli.options import settings as controller_settings
+from podscaler.cli.options.flags import DURATION
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
+from podscaler.cli.up.garbage_collection import OldGarbage
 from podscaler.controller.telemetry import syncing
 
 METRIC_RESOLUTION = "metric-resolution"
@@ -38,7 +39,7 @@ METRIC_RESOLUTION = "metric-resolution"
 )
 @click.option(
     f"--{METRIC_RESOLUTION}",
-    type=controller_settings.DURATION,
+    type=DURATION,
     default="15s",
     show_default=True,
     help="how often CPU and memory are read",

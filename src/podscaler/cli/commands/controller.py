@@ -7,7 +7,7 @@ ends leading, or the controller, is logged with its traceback; the exit status i
 import asyncio
 import logging
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,14 @@ import click
 
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import PodscalerError
-from podscaler.cli.options import election, endpoints, log_output, recording, standing_in, tracing
+from podscaler.cli.options import election, endpoints, log_output, recording, tracing
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import ConnectionOptions, connection_options, parse_connection
 from podscaler.cli.options.election import Elected, NoElection, Working
 from podscaler.cli.options.endpoints import Serving
+from podscaler.cli.options.flags import flag_group
 from podscaler.controller import garbage
+from podscaler.controller.coexistence import standby
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection.election import Election
 from podscaler.controller.options import installation
@@ -36,6 +38,24 @@ from podscaler.kube.transport.config import Config
 
 log = logging.getLogger(__name__)
 
+coexistence_options = flag_group(
+    click.option("--dry-run", is_flag=True, help="decide and report, and write nothing at all"),
+    click.option(
+        "--compare",
+        is_flag=True,
+        help="hold decisions against the status that another controller writes, and log where they differ; "
+        "implies --dry-run",
+    ),
+    click.option(
+        "--other-controller",
+        type=click.Choice(standby.POLICIES),
+        default=standby.REFUSE,
+        show_default=True,
+        help="while another controller writes statuses: write nothing until it is silent, warn, or do not look",
+    ),
+)
+"""Flags for a cluster that has another controller of autoscalers."""
+
 
 @click.command(
     epilog="Example: podscaler controller --kubeconfig ~/.kube/config --horizontal-pod-autoscaler-sync-period=10s"
@@ -47,10 +67,10 @@ log = logging.getLogger(__name__)
 @recording.record_options
 @flags.controller_options
 @election.election_options
-@standing_in.standing_in_options
+@coexistence_options
 def command(*, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
-    settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
+    settings = _with_coexistence(flags.parse_settings(options), options)
     elected = election.parse_election(options)
     settings = replace(settings, field_manager=election.field_manager(elected))
     serving = endpoints.parse_serving(options)
@@ -67,6 +87,16 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
         except Exception as error:
             log.critical("the controller ends by a failure that is a bug", exc_info=error)
             raise SystemExit(1) from None
+
+
+def _with_coexistence(settings: ControllerSettings, options: Mapping[str, Any]) -> ControllerSettings:
+    """The settings with the values of `coexistence_options`."""
+    return replace(
+        settings,
+        dry_run=options["dry_run"] or options["compare"],
+        compares=options["compare"],
+        other_controller=options["other_controller"],
+    )
 
 
 def loop_factory() -> Any:
