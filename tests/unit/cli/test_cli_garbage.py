@@ -59,7 +59,7 @@ class PlayedCollector:
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedCollector:
     """In place of the module."""
     collector = PlayedCollector()
-    monkeypatch.setattr(garbage, "gc", collector)
+    monkeypatch.setattr(garbage_collection, "gc", collector)
     return collector
 
 
