@@ -278,7 +278,7 @@ def test_bad_input(stdin: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["web", "--at", "2026-03-03T10:00:00Z"], "--at needs --recording: a cluster only tells how things are now"),
+        (["web", "--at", "2026-03-03T10:00:00Z"], "--at needs --recording: a cluster only shows the present"),
         (["a/web", "-n", "b", "--recording", "-"], "a/web is not in the namespace b"),
         (["--recording", "-", "--at", "noon"], '--at "noon" is not a time such as 2026-01-31T12:00:00Z'),
         (

@@ -10,13 +10,13 @@ from podscaler.cli.commands import data_dir as data_dirs
 @click.command(epilog="Example: podscaler backup --data-dir data cluster.backup")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="that of `podscaler up`")
-@click.option("--force", is_flag=True, help="replace a file that is there")
+@click.option("--force", is_flag=True, help="replace an existing file")
 @click.option("--salvage", is_flag=True, help="of a damaged database, save what can be read and list the rest")
 def command(*, file: Path, data_dir: Path | None, force: bool, salvage: bool) -> None:
-    """Write a cluster of `podscaler up` into one FILE, while it runs or not.
+    """Write a cluster of `podscaler up`, which may be running, into one FILE.
 
-    FILE holds all objects as of one moment, Secrets too, and the cluster's keys and tokens: who can read it can do what
-    the cluster's admin can. Its mode is 0600. The exit status is 1 if a salvage had to leave something out.
+    FILE holds all objects as of one moment, Secrets too, and the cluster's keys and tokens: it gives every reader
+    the rights of the cluster's admin. Its mode is 0600. The exit status is 1 if a salvage had to leave something out.
     """
     from podscaler.controlplane.storage import backup as backups
 
@@ -34,7 +34,7 @@ def command(*, file: Path, data_dir: Path | None, force: bool, salvage: bool) ->
 @click.command(epilog="Example: podscaler restore --data-dir data cluster.backup")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="that of `podscaler up`")
-@click.option("--force", is_flag=True, help="move a cluster that is there aside, into a folder of the data dir")
+@click.option("--force", is_flag=True, help="move an existing cluster aside, into a folder of the data dir")
 def restore(*, file: Path, data_dir: Path | None, force: bool) -> None:
     """Make a cluster out of FILE, which `podscaler backup` wrote.
 
@@ -47,4 +47,4 @@ def restore(*, file: Path, data_dir: Path | None, force: bool) -> None:
     found, aside = restores.restore(path, directory, is_forced=force)
     click.echo(f"{directory} holds {found.objects} objects of {path} as of revision {found.revision}")
     if aside is not None:
-        click.echo(f"what was there before is in {aside}")
+        click.echo(f"the former cluster is in {aside}")

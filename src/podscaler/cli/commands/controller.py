@@ -1,7 +1,7 @@
 """`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
 
-Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM. A failure that is a bug and
-ends leading, or the controller, is logged with its traceback; the exit status is 1.
+Waits for the API server, logs missing permissions, then runs until SIGINT or SIGTERM. A bug that ends leader election
+or the controller is logged with its traceback, and the exit status is 1.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
         except PodscalerError:
             raise
         except Exception as error:
-            log.critical("the controller ends by a failure that is a bug", exc_info=error)
+            log.critical("the controller ends because of a bug", exc_info=error)
             raise SystemExit(1) from None
 
 
@@ -117,10 +117,10 @@ async def run(
     otlp_endpoint: str = "",
     elected: Election | None = None,
 ) -> None:
-    """Work until a signal comes; with leases if any are `elected`, which a dry run never takes.
+    """Run until a signal; under leases if `elected` is given and this is not a dry run.
 
-    Raises UsageError where the server can never be worked with, or where the address to listen on or the file to record
-    to cannot be had.
+    Raises UsageError where the connection can never work, and where the address to listen on or the file to record to
+    cannot be used.
     """
     clock = SystemClock()
     open_client = connection.open_reader if settings.dry_run else connection.open_client
@@ -132,7 +132,7 @@ async def run(
         controller = Controller(client, settings, clock, recording=kept)
         request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
-            traces.look_on(client, controller)
+            traces.attach(client, controller)
         work: Working = NoElection(controller, client)
         if elected is not None and not settings.dry_run:
             leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
@@ -140,8 +140,8 @@ async def run(
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
         access = DelegatedAccess(work.client, clock) if is_delegated else None
-        told = Endpoints(controller.telemetry, controller.unready, work.fault, access)
-        await stack.enter_async_context(endpoints.serve(serving, told, clock))
+        shown = Endpoints(controller.telemetry, controller.unready, work.fault, access)
+        await stack.enter_async_context(endpoints.serve(serving, shown, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
         working = asyncio.ensure_future(_work(work, connection.config, needed))
         loop = asyncio.get_running_loop()
@@ -153,7 +153,7 @@ async def run(
 
 
 async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> None:
-    """Wait for the server, say what is not allowed, and work; a signal ends each."""
+    """Wait for the API server, log missing permissions, and run the controller; a signal ends each step."""
     clock = SystemClock()
     ready = asyncio.ensure_future(api_server_wait.wait_for_server(work.client, config, clock))
     stopped = asyncio.ensure_future(work.stopped())

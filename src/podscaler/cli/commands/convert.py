@@ -1,6 +1,6 @@
-"""`podscaler convert`: the autoscalers of manifests in another version of their API.
+"""`podscaler convert`: converts the autoscalers of manifests to another version of their API.
 
-The conversion is `podscaler.api.kinds.autoscaling.conversion`'s; this command reads, reports and writes files.
+`podscaler.api.kinds.autoscaling.conversion` converts; this command reads and writes files, and reports losses.
 """
 
 import json
@@ -42,8 +42,8 @@ def command(file: str, to: str, output: Format | None) -> None:
     """Write FILE ('-': standard input) with its autoscalers in another version.
 
     Other documents stay as they are, and fields keep their order; comments within converted documents do not. What the
-    version cannot express is kept in annotations, as the API server keeps it. What is lost for good is said on standard
-    error, one line each; the exit status is 0 then too.
+    version cannot express is kept in annotations, as the API server keeps it. What is lost for good is reported on
+    standard error, one line each; the exit status is 0 then, too.
     """
     version = _version(to)
     name, content = _read(file)

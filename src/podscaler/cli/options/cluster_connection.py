@@ -1,9 +1,9 @@
-"""Flags that say which API server to work on, and how hard.
+"""Flags of the connection to an API server: kubeconfig, context and rate limit.
 
-`podscaler controller` puts `connection_options` on its command and opens its client with `open_client`.
+Used by `podscaler controller` and `podscaler migrate`, which open their clients with `ConnectionOptions`.
 
 Differs: kube-controller-manager sends 20 requests a second at most unless told otherwise; here there is no limit unless
-one is given. The server's priority and fairness is what limits a client then.
+one is given. The server's priority and fairness limits clients.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import click
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import FLOAT64, INT32, flag_group
+from podscaler.cli.options.flags import FLOAT64, INT32, flag_group, kubeconfig_options
 from podscaler.kube.client import connect
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
@@ -20,13 +20,7 @@ from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.rate_limit import TokenBucket
 
 connection_options = flag_group(
-    click.option(
-        "--kubeconfig",
-        type=click.Path(),
-        metavar="FILE",
-        help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
-    ),
-    click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one"),
+    kubeconfig_options,
     click.option(
         "--kube-api-qps",
         type=FLOAT64,
@@ -47,7 +41,7 @@ connection_options = flag_group(
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """What the flags say; `per_second` 0 means without limit."""
+    """The values of the flags; 0 requests `per_second` means no limit."""
 
     config: Config
     per_second: float
@@ -58,7 +52,7 @@ class ConnectionOptions:
         return await connect.open_client(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
 
     async def open_reader(self, clock: Clock, *, user_agent: str) -> Client:
-        """A client that cannot write, whatever is asked of it; as `open_client` else."""
+        """A client that cannot write; otherwise as `open_client`."""
         return await connect.open_reader(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
 
     def _limit(self, clock: Clock) -> TokenBucket | None:
@@ -68,7 +62,7 @@ class ConnectionOptions:
 def parse_connection(
     *, kubeconfig: str | None, context: str | None, kube_api_qps: float = 0.0, kube_api_burst: int = 30
 ) -> ConnectionOptions:
-    """What the flags mean; reads the kubeconfig. Raises UsageError."""
+    """The connection for values of the flags; reads the kubeconfig. Raises UsageError."""
     if kube_api_qps > 0 and kube_api_burst < 1:
         raise UsageError(f"--kube-api-burst must be greater than 0, but got {kube_api_burst}")
     return ConnectionOptions(locate.find_config(kubeconfig, context), kube_api_qps, kube_api_burst)

@@ -1,4 +1,4 @@
-"""Flags of `podscaler controller` for more than one of it: leader election and shards.
+"""Leader election and shards of `podscaler controller`: the flags, and the controller that runs under leases.
 
 `podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`.
 
@@ -10,7 +10,7 @@ import logging
 import random
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -38,7 +38,7 @@ LOCK = "leases"
 
 
 def parse_lock(text: str) -> str:
-    """The kind of object that is held. Raises ValueError."""
+    """The kind of lock objects, of which there is one. Raises ValueError."""
     if text != LOCK:
         raise ValueError(f'must be "{LOCK}"')
     return text
@@ -92,7 +92,7 @@ election_options = flag_group(
 
 
 def parse_election(options: Mapping[str, Any]) -> Election | None:
-    """What is elected, by the values of `election_options` (by click's names); None: nothing. Raises UsageError."""
+    """The election that the values of `election_options` (by click's names) mean; None for none. Raises UsageError."""
     shards = options["shards"]
     if not 0 <= shards <= SHARDS_MAX:
         raise UsageError(f"--shards must be from 0 to {SHARDS_MAX}, but got {shards}")
@@ -110,38 +110,10 @@ def parse_election(options: Mapping[str, Any]) -> Election | None:
 
 
 def field_manager(elected: Election | None) -> str:
-    """Of the writes of a controller that elects like that, or takes no Lease."""
+    """The field manager of a controller with that election, or without any."""
     if elected is None:
         return installation.of_host(socket.gethostname())
     return installation.of_lease(elected.namespace, elected.name)
-
-
-class Working(Protocol):
-    """A controller as the command runs it, alone or among others.
-
-    Attributes:
-        client: one that may be used before anything else, and writes reviews.
-        permissions: what is needed besides the controller's own.
-    """
-
-    client: Client
-    permissions: Sequence[Permission]
-
-    def fault(self) -> str:
-        """What /healthz has to say; empty where all is well."""
-        ...
-
-    def stop(self) -> None:
-        """Make `run` end in good order."""
-        ...
-
-    async def stopped(self) -> None:
-        """Return once `stop` was called."""
-        ...
-
-    async def run(self) -> None:
-        """Work until `stop` is called."""
-        ...
 
 
 class NoElection:
@@ -150,6 +122,10 @@ class NoElection:
     Args:
         controller: not started yet.
         client: the controller's.
+
+    Attributes:
+        client: used for requests before the controller runs.
+        permissions: what is needed besides the controller's own permissions.
     """
 
     def __init__(self, controller: Controller, client: Client) -> None:
@@ -158,19 +134,19 @@ class NoElection:
         self.permissions: Sequence[Permission] = ()
 
     def fault(self) -> str:
-        """Nothing can be wrong."""
+        """Why /healthz fails, which never happens here: the empty text."""
         return ""
 
     def stop(self) -> None:
-        """As Working."""
+        """Make `run` end in good order."""
         self._controller.stop()
 
     async def stopped(self) -> None:
-        """As Working."""
+        """Return once `stop` was called."""
         await self._controller.stopped()
 
     async def run(self) -> None:
-        """As Working."""
+        """Work until `stop` is called."""
         await self._controller.run()
 
 
@@ -179,7 +155,7 @@ class Elected:
 
     Args:
         controller: not started yet.
-        client: the controller's, on which nothing is written from now on without a lease.
+        client: the controller's; from now on it writes only under a lease.
         leases: another client of the same server, for the leases.
         elected: what is elected.
         clock: this machine's.
@@ -208,7 +184,7 @@ class Elected:
         controller.parts.share_by(self._share)
 
     def stop(self) -> None:
-        """Make `run` end, after a hand-over in good order."""
+        """Make `run` end, after the leases are handed over."""
         self._stopping.set()
         self._share.stop()
 
@@ -217,13 +193,13 @@ class Elected:
         await self._stopping.wait()
 
     def fault(self) -> str:
-        """What is wrong with the election or the controller; empty where nothing is."""
+        """Why the election or the controller failed; the empty text where neither did."""
         return self._failure or self._share.fault()
 
     async def run(self) -> None:
-        """Work until `stop` is called: first what was held is handed over, then the controller ends.
+        """Work until `stop` is called: the leases are handed over, then the controller ends.
 
-        Raises what fails in the election or the controller, which is a bug; leases are given back by then.
+        Raises any exception of the election or the controller, which is a bug; the leases are released by then.
         """
         working = asyncio.ensure_future(self._controller.run())
         electing = asyncio.ensure_future(self._share.run(self._controller.parts))
@@ -238,3 +214,7 @@ class Elected:
             electing.result()
         finally:
             await timeouts.end(electing, working)
+
+
+Working = NoElection | Elected
+"""A controller as the command runs it."""

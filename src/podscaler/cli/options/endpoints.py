@@ -1,7 +1,7 @@
 """Flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
 `podscaler.cli.commands.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
-serves with what comes back. `podscaler.cli.up.up` has `address_option` alone.
+serves with the result. `podscaler.cli.up.up` has `address_option` alone.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ endpoint_options = flag_group(
         type=click.Choice([OFF, DELEGATED]),
         default=OFF,
         show_default=True,
-        help="who may read /metrics: everybody, or whom the API server allows to, by his bearer token (needs HTTPS)",
+        help="who may read /metrics: everybody, or users whom the API server authorizes, by bearer token (needs HTTPS)",
     ),
 )
 """Puts the flags on a command; give what they set to `parse_serving`."""
@@ -56,12 +56,12 @@ endpoint_options = flag_group(
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where endpoints are served, and how.
+    """The address of the endpoints, and how they are served.
 
     Attributes:
         host, port: where.
         files: the certificate and its key, or None for plain HTTP.
-        is_delegated: whether the API server says who may read /metrics.
+        is_delegated: whether the API server authorizes readers of /metrics.
     """
 
     host: str
@@ -71,7 +71,7 @@ class Serving:
 
 
 def parse_serving(options: Mapping[str, Any]) -> Serving | None:
-    """What the values of `endpoint_options` (by click's names) mean; None: nothing is served. Raises UsageError."""
+    """The values of `endpoint_options` (by click's names); None where nothing is served. Raises UsageError."""
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
@@ -90,7 +90,7 @@ def parse_serving(options: Mapping[str, Any]) -> Serving | None:
 
 
 def parse_address_option(text: str) -> Serving | None:
-    """What the value of `address_option` means, over plain HTTP; None: nothing is served. Raises UsageError."""
+    """The value of `address_option`, over plain HTTP; None where nothing is served. Raises UsageError."""
     return Serving(*parse_address(text)) if text else None
 
 
@@ -104,7 +104,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serve(serving: Serving | None, endpoints: Endpoints, clock: Clock) -> AsyncIterator[None]:
-    """Serve until the end; nothing where `serving` is None. Raises UsageError where that cannot be."""
+    """Serve within the context; nothing where `serving` is None. Raises UsageError for an unusable address or file."""
     if serving is None:
         yield
         return

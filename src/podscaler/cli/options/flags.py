@@ -84,3 +84,14 @@ DURATION = Flag("duration", duration.parse)
 INT32 = Flag("int32", parse_int32)
 FLOAT64 = Flag("float64", parse_float64)
 NAMESPACE = Flag("namespace", parse_namespace)
+
+kubeconfig_options = flag_group(
+    click.option(
+        "--kubeconfig",
+        type=click.Path(),
+        metavar="FILE",
+        help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+    ),
+    click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one"),
+)
+"""Puts the flags `kubeconfig` and `context` on a command."""

@@ -1,7 +1,7 @@
-"""What the log of a command looks like on stderr: lines for people, or JSON with fields for programs.
+"""Configures the log on stderr: lines of text, or one JSON object a line.
 
-The commands that run for long put `log_options` on themselves and call `configure` once. Invariants: a record is one
-line of JSON, whatever its text holds; a field that a record brings never hides one of ours.
+`podscaler controller` and `podscaler up` have the flags `log_options` and call `configure` once. Invariants: a record
+is one line of JSON, whatever its text contains; a field of a record never replaces one of the standard fields.
 
 Source: the JSON form of Kubernetes' component-base (`ts`, `msg`, further fields beside them), with the time as text.
 """
@@ -35,7 +35,7 @@ log_options = flag_group(
 )
 """Puts the flags `log_format` and `verbose` on a command; give both to `configure`."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; anything else is a field that `extra` brought."""
+"""The attributes of every record; all others come from `extra`."""
 
 
 def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, fields: Fields = dict) -> None:
@@ -45,7 +45,7 @@ def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, field
         log_format: one of FORMATS.
         verbose: how often `-v` was given: each lowers the level by one, to DEBUG at most.
         quiet: the level without it.
-        fields: what else a record of the code that runs now has, where fields are shown.
+        fields: returns further fields of the running code, which JSON records contain.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JSONFormatter(fields) if log_format == "json" else logging.Formatter(TEXT))
@@ -56,7 +56,7 @@ class JSONFormatter(logging.Formatter):
     """A record as one JSON object: `ts`, `level`, `logger`, `msg`, fields, and for exceptions `error` and `stack`.
 
     Args:
-        fields: as `configure`; those that a record brings itself come first.
+        fields: as in `configure`; fields of the record itself take precedence.
     """
 
     def __init__(self, fields: Fields = dict) -> None:

@@ -1,4 +1,4 @@
-"""`--record` and what goes with it: the options, and the recording for as long as a controller works.
+"""The flag `--record` with its options, and the recording while a controller runs.
 
 `podscaler controller` and `podscaler up` put `record_options` on their commands, give the values to `record_file`, and
 work inside `open_recording`.
@@ -41,7 +41,7 @@ record_options = flag_group(
         "--record",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="keep what every sync sees, for replay and explain (gzip; only you may read it)",
+        help="record the facts of every sync, for replay and explain (gzip; only you may read it)",
     ),
     click.option(
         "--record-max-size",
@@ -62,7 +62,7 @@ record_options = flag_group(
 
 
 def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
-    """The file that the values of `record_options` mean, not begun; None where nothing is recorded."""
+    """The file for the values of `record_options`, not opened yet; None where nothing is recorded."""
     path: Path | None = options["record"]
     if path is None:
         return None
@@ -77,7 +77,7 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 
 @asynccontextmanager
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
-    """The recording, which is complete when this ends. Raises UsageError where the file cannot be begun."""
+    """The recording, complete at the end of the context. Raises UsageError where the file cannot be written."""
     if file is None:
         yield NoRecording()
         return

@@ -1,7 +1,7 @@
 """The controller's flags, with kube-controller-manager's names, meanings and defaults.
 
 `podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
-`parse_settings`. A value that cannot be used is one UsageError sentence, in the words of upstream's flag parser.
+`parse_settings`. A wrong value is one UsageError sentence, in the words of upstream's flag parser.
 
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
@@ -57,8 +57,8 @@ class Option(NamedTuple):
 
 
 OPTIONS = (
-    Option(CONCURRENT, INT32, "5", "autoscalers that are worked on at the same time"),
-    Option(SYNC_PERIOD, DURATION, None, "how often each autoscaler is looked at [default: 15s; with v1.1 30s]"),
+    Option(CONCURRENT, INT32, "5", "autoscalers that are synced at the same time"),
+    Option(SYNC_PERIOD, DURATION, None, "how often each autoscaler is synced [default: 15s; with v1.1 30s]"),
     Option(
         f"{PREFIX}downscale-stabilization", DURATION, "5m0s", "how long a higher recommendation holds back a scale-down"
     ),
@@ -93,14 +93,14 @@ OPTIONS = (
         "react-to-changes",
         click.BOOL,
         None,
-        "look at the usage of pods every second, and at autoscalers whose load moved before their turn",
+        "read the usage of pods every second, and sync autoscalers whose load moved before their period ends",
         is_switch=True,
     ),
     Option(
         "autoscaler-kinds",
         KINDS,
         "hpa",
-        "which autoscalers are looked after: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
+        "which autoscalers are managed: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
     ),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
     Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
@@ -114,7 +114,7 @@ OPTIONS = (
         "how long after a rescale nothing is scaled down [default: 0; v1.1 5m]",
     ),
 )
-"""All of them, in the order of the help."""
+"""All flags of the controller, in the order of the help."""
 
 
 DECISION_OPTIONS = tuple(
@@ -122,7 +122,7 @@ DECISION_OPTIONS = tuple(
     for each in OPTIONS
     if each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes")
 )
-"""Those that change what is decided, and not when."""
+"""The flags that change decisions, not their times."""
 
 
 def _click_options(shown: Sequence[Option]) -> Iterator[Callable[[Any], Any]]:
@@ -147,7 +147,7 @@ decision_options = flag_group(*_click_options(DECISION_OPTIONS))
 
 
 def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
-    """The settings that the values of `controller_options` mean (by click's names; others are not looked at).
+    """The settings that the values of `controller_options` mean (by click's names; others are ignored).
 
     Raises UsageError for values that no controller can work with.
     """

@@ -1,10 +1,10 @@
-"""When the garbage collector of a long-running process looks at how much: at what is new, and rarely at everything.
+"""Collects Python's oldest generation in a long-running process: new objects often, all objects rarely.
 
-Python looks at all objects whenever a quarter has been added, which takes half a second for those of thousands of pods,
-again and again while they start. Here what is new is collected, and what is left of it is then set aside
-(`gc.freeze`); everything is collected only when what was set aside has doubled, and a million objects more. Nearly all
-objects go without a collection, as soon as nobody refers to them: it finds cycles only. Younger generations are
-collected as ever.
+Python collects the oldest generation whenever a quarter has been added, which takes half a second for the objects of
+thousands of pods, repeatedly while they start. Here new objects are collected, and the remaining ones are frozen
+(`gc.freeze`); all objects are collected only when the frozen ones have doubled, and a million more. Nearly all objects
+are freed by reference counts, without a collection, which finds cycles only. Younger generations are collected by
+Python.
 """
 
 import gc
@@ -13,30 +13,30 @@ from podscaler.base.clock import Clock
 
 CHECK_S = 0.5
 NEW_OBJECTS = 100_000
-"""What is new is collected when it may be so many objects, which takes less than a tenth of a second."""
+"""New objects are collected when there may be this many, which takes less than a tenth of a second."""
 SLACK_OBJECTS = 1_000_000
 _NEVER = 1 << 30
 
 
-class OldGarbage:
+class OldGenerationCollector:
     """Collects the oldest generation of this process, in place of Python.
 
     Attributes:
-        collections: how often what is new was collected, and how often everything.
+        collections: how often new objects were collected, and how often all.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left = 0
-        self._set_aside = 0
+        self._frozen = 0
         self.collections = (0, 0)
 
     async def run(self) -> None:
-        """Until cancelled; then Python does it again."""
+        """Collect until cancelled; then Python does it again."""
         before = gc.get_threshold()
         gc.collect()
         gc.freeze()
-        self._left = self._set_aside = gc.get_freeze_count()
+        self._left = self._frozen = gc.get_freeze_count()
         gc.set_threshold(before[0], before[1], _NEVER)
         try:
             while True:
@@ -47,31 +47,32 @@ class OldGarbage:
             gc.unfreeze()
 
     def check(self) -> None:
-        """Collect what is due, in checks of their own: what is new, or everything."""
+        """Collect new objects or all objects, if either is due."""
         most = 2 * self._left + SLACK_OBJECTS
         youngest, younger, _ = gc.get_threshold()
-        if self._set_aside > most:
-            self._set_aside = gc.get_freeze_count()
-            if self._set_aside > most:
-                self._collect_everything()
+        if self._frozen > most:
+            self._frozen = gc.get_freeze_count()
+            if self._frozen > most:
+                self._collect_all()
         elif gc.get_count()[2] * youngest * younger >= NEW_OBJECTS:
             self._collect_new()
 
     def _collect_new(self) -> None:
-        """Set aside what is left of it, whose sum is at least what is set aside: most of that goes uncollected.
+        """Collect new objects, and freeze those that are left.
 
-        `gc.get_freeze_count` would go through everything each time.
+        The sum of these is an upper bound of the frozen objects, as most of them are freed later by reference counts;
+        `gc.get_freeze_count` would visit all of them each time.
         """
         gc.collect()
-        self._set_aside += len(gc.get_objects())
+        self._frozen += len(gc.get_objects())
         gc.freeze()
-        new, everything = self.collections
-        self.collections = new + 1, everything
+        new, full = self.collections
+        self.collections = new + 1, full
 
-    def _collect_everything(self) -> None:
+    def _collect_all(self) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        self._left = self._set_aside = gc.get_freeze_count()
-        new, everything = self.collections
-        self.collections = new, everything + 1
+        self._left = self._frozen = gc.get_freeze_count()
+        new, full = self.collections
+        self.collections = new, full + 1
