@@ -219,7 +219,7 @@ def test_what_if_needs_what_was_read(tmp_path: Path) -> None:
     path = tmp_path / "clamped.jsonl"
     path.write_bytes(text(HEADER, sync(0, 5, replicas=12, metrics=[None])))
     assert refusal("--recording", path, "--what-if", "maxReplicas=20") == (
-        "podscaler: what-if: this spec would look at a metric that was not read then: metrics[0]: an answer is needed"
+        "podscaler: what-if: this spec needs a metric that was not read then: metrics[0]: an answer is needed"
     )
 
 

@@ -135,7 +135,7 @@ def _converted_list(value: Value, version: str, report: Report) -> Value | None:
 
 
 def _converted_autoscalers(value: Value, version: str, report: Report) -> Value | None:
-    """A list whose items need not say what they are."""
+    """A list of one kind, whose items may omit apiVersion and kind."""
     if value["apiVersion"] == version:
         return None
     items = []

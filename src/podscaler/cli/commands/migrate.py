@@ -32,7 +32,7 @@ USER_AGENT = f"{installation.MIGRATION}/{__version__} ({sys.platform})"
     type=DURATION,
     default="30s",
     show_default=True,
-    help="how long to wait for the controller of PodAutoscalers to say that it is ready; 0: do not wait",
+    help="how long to wait for the event of the controller of PodAutoscalers that it is ready; 0: do not wait",
 )
 @click.option("--history-namespace", type=NAMESPACE, default=history_maps.NAMESPACE, show_default=True)
 @kubeconfig_options

@@ -147,5 +147,5 @@ def _absent(error: StatusError, wanted: _Wanted) -> Sequence[Autoscaler]:
     if wanted.is_needed or isinstance(error, TransportError) or (error.code != 403 and not is_unserved):
         raise error
     if not is_unserved:
-        log.warning("%s are not looked at: %s", wanted.kind.plural, error)
+        log.warning("%s are left out: %s", wanted.kind.plural, error)
     return ()

@@ -124,7 +124,7 @@ def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Deci
         spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
         return decide.decide(spec, facts.observation, facts.past, facts.now, flags)
     except IncompleteObservation as error:
-        raise UsageError(f"what-if: this spec would look at a metric that was not read then: {error}") from None
+        raise UsageError(f"what-if: this spec needs a metric that was not read then: {error}") from None
 
 
 def parse_name(text: str | None, namespace: str | None) -> Name:

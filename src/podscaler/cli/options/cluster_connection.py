@@ -2,8 +2,8 @@
 
 Used by `podscaler controller` and `podscaler migrate`, which open their clients with `ConnectionOptions`.
 
-Differs: kube-controller-manager sends 20 requests a second at most unless told otherwise; here there is no limit unless
-one is given. The server's priority and fairness limits clients.
+Differs: kube-controller-manager sends 20 requests a second at most by default; here there is no limit unless one is
+given. The server's priority and fairness limits clients.
 """
 
 from dataclasses import dataclass

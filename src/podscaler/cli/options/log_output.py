@@ -31,7 +31,7 @@ log_options = flag_group(
         show_default=True,
         help="of the log on stderr: lines, or JSON with fields",
     ),
-    click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything"),
+    click.option("-v", "--verbose", count=True, help="log more on stderr; twice: everything"),
 )
 """Puts the flags `log_format` and `verbose` on a command; give both to `configure`."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

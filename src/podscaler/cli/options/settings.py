@@ -22,7 +22,7 @@ from podscaler.core.model import settings as core_settings
 PREFIX = "horizontal-pod-autoscaler-"
 SYNC_PERIOD = f"{PREFIX}sync-period"
 SYNC_PERIODS_NS = {"current": 15 * NANOSECONDS, "v1.1": 30 * NANOSECONDS}
-"""The sync period of each algorithm, where the flag does not say otherwise."""
+"""The sync period of each algorithm, where the flag is not given."""
 CLUSTER = "cluster"
 MEMORY = "memory"
 CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
@@ -43,7 +43,7 @@ HISTORY = Flag("place", parse_history)
 
 
 class Option(NamedTuple):
-    """A flag: its name, type, default (None: depends, as the help says) and help.
+    """A flag: its name, type, default (None where the help describes it) and help.
 
     Given again, a flag that `is_list` is added to; one that `is_switch` takes no value.
     """
