@@ -90,7 +90,7 @@ def command(
     )
     if recording is not None:
         of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
-        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), *of_cluster])
+        _refuse_given(ctx, [*(each.name for each in flags.OPTIONS), *of_cluster])
         answer = _from_recording(recording, request)
     elif everywhere:
         click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")

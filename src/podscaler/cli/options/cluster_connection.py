@@ -8,11 +8,9 @@ given. The server's priority and fairness limits clients.
 
 from dataclasses import dataclass
 
-import click
-
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import FLOAT64, INT32, flag_group, kubeconfig_options
+from podscaler.cli.options.flags import FLOAT64, INT32, Option, flag_group, kubeconfig_options
 from podscaler.kube.client import connect
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
@@ -21,20 +19,8 @@ from podscaler.kube.transport.rate_limit import TokenBucket
 
 connection_options = flag_group(
     kubeconfig_options,
-    click.option(
-        "--kube-api-qps",
-        type=FLOAT64,
-        default="0",
-        show_default=True,
-        help="requests a second to the API server, on average; 0: no limit",
-    ),
-    click.option(
-        "--kube-api-burst",
-        type=INT32,
-        default="30",
-        show_default=True,
-        help="requests that may go out at once, where --kube-api-qps is given",
-    ),
+    Option("kube-api-qps", FLOAT64, "0", "requests a second to the API server, on average; 0: no limit"),
+    Option("kube-api-burst", INT32, "30", "requests that may go out at once, where --kube-api-qps is given"),
 )
 """Puts the flags on a command; give what they set to `parse_connection`."""
 

@@ -17,7 +17,7 @@ import click
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import lease_options
-from podscaler.cli.options.flags import DURATION, INT32, Flag, flag_group
+from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election
@@ -54,37 +54,26 @@ election_options = flag_group(
         show_default=True,
         help="work only while holding a Lease, so that of several controllers one works",
     ),
-    click.option(
-        f"--{PREFIX}-lease-duration",
-        type=DURATION,
-        default="15s",
-        show_default=True,
-        help="how long the others wait after the last renewal that they saw",
+    Option(
+        f"{PREFIX}-lease-duration",
+        DURATION,
+        "15s",
+        "how long the others wait after the last renewal that they observed",
     ),
-    click.option(
-        f"--{PREFIX}-renew-deadline",
-        type=DURATION,
-        default="10s",
-        show_default=True,
-        help="how long after its last renewal the holder goes on, and tries to renew",
+    Option(
+        f"{PREFIX}-renew-deadline",
+        DURATION,
+        "10s",
+        "how long after its last renewal the holder writes, and tries to renew",
     ),
-    click.option(
-        f"--{PREFIX}-retry-period", type=DURATION, default="2s", show_default=True, help="the wait between two tries"
-    ),
-    click.option(
-        f"--{PREFIX}-resource-lock",
-        type=Flag("kind", parse_lock),
-        default=LOCK,
-        show_default=True,
-        help="the kind of object that is held",
-    ),
+    Option(f"{PREFIX}-retry-period", DURATION, "2s", "the wait between two attempts"),
+    Option(f"{PREFIX}-resource-lock", Flag("kind", parse_lock), LOCK, "the kind of lock objects"),
     lease_options.lease_options,
-    click.option(
-        "--shards",
-        type=INT32,
-        default="0",
-        show_default=True,
-        help="split the namespaces into so many shards, which all controllers that are there divide among them; "
+    Option(
+        "shards",
+        INT32,
+        "0",
+        "split the namespaces into so many shards, which all running controllers divide among them; "
         "0: one controller does everything",
     ),
 )

@@ -6,7 +6,7 @@ kube-controller-manager's flag parser words it.
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -18,12 +18,48 @@ F = TypeVar("F", bound=Callable[..., Any])
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
 
 
-def flag_group(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """A decorator that puts click options on a command, which shows them in this order in its help."""
+class Option(NamedTuple):
+    """A flag as kube-controller-manager has it.
+
+    Attributes:
+        name: without the dashes.
+        kind: the type of its value.
+        default: as on the command line; None where the help describes it.
+        text: its help.
+        is_list: whether it may be repeated; the value is a tuple then.
+        is_switch: whether it takes no value.
+        is_hidden: whether the help leaves it out.
+    """
+
+    name: str
+    kind: click.ParamType[Any]
+    default: str | None
+    text: str
+    is_list: bool = False
+    is_switch: bool = False
+    is_hidden: bool = False
+
+    def decorator(self) -> Callable[[Any], Any]:
+        """The click option."""
+        return click.option(
+            f"--{self.name}",
+            type=self.kind,
+            default=() if self.is_list else self.default,
+            show_default=bool(self.default),
+            multiple=self.is_list,
+            is_flag=self.is_switch,
+            help=self.text,
+            hidden=self.is_hidden,
+        )
+
+
+def flag_group(*options: Option | Callable[[Any], Any]) -> Callable[[F], F]:
+    """A decorator that puts flags (or groups of them) on a command, which shows them in this order in its help."""
+    decorators = [each.decorator() if isinstance(each, Option) else each for each in options]
 
     def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
+        for decorator in reversed(decorators):
+            command = decorator(command)
         return command
 
     return decorate

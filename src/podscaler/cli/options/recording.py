@@ -16,7 +16,7 @@ from podscaler.api.machinery import quantity
 from podscaler.api.typed import recording
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import Flag, flag_group
+from podscaler.cli.options.flags import Flag, Option, flag_group
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
@@ -43,13 +43,7 @@ record_options = flag_group(
         type=click.Path(path_type=Path),
         help="record the facts of every sync, for replay and explain (gzip; only you may read it)",
     ),
-    click.option(
-        "--record-max-size",
-        type=SIZE,
-        default="64Mi",
-        show_default=True,
-        help="compressed; a full FILE is numbered, and a fresh one is begun",
-    ),
+    Option("record-max-size", SIZE, "64Mi", "compressed; a full FILE is numbered, and a fresh one is begun"),
     click.option(
         "--record-max-files",
         type=click.IntRange(1, 1000),

@@ -6,15 +6,15 @@
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from podscaler.api.machinery import duration
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, flag_group
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, Option, flag_group
 from podscaler.controller.options import autoscaler_kinds, gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
@@ -40,20 +40,6 @@ VERSION = Flag("version", lambda text: core_settings.parse_version(text).version
 KINDS = Flag("kinds", autoscaler_kinds.parse)
 ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
-
-
-class Option(NamedTuple):
-    """A flag: its name, type, default (None where the help describes it) and help.
-
-    Given again, a flag that `is_list` is added to; one that `is_switch` takes no value.
-    """
-
-    name: str
-    kind: click.ParamType[Any]
-    default: str | None
-    text: str
-    is_list: bool = False
-    is_switch: bool = False
 
 
 OPTIONS = (
@@ -125,24 +111,12 @@ DECISION_OPTIONS = tuple(
 """The flags that change decisions, not their times."""
 
 
-def _click_options(shown: Sequence[Option]) -> Iterator[Callable[[Any], Any]]:
-    for each in OPTIONS:
-        yield click.option(
-            f"--{each.name}",
-            type=each.kind,
-            default=() if each.is_list else each.default,
-            show_default=bool(each.default),
-            multiple=each.is_list,
-            is_flag=each.is_switch,
-            help=each.text,
-            hidden=each not in shown,
-        )
-
-
-controller_options = flag_group(*_click_options(OPTIONS))
+controller_options = flag_group(*OPTIONS)
 """Puts the controller's flags on a command; give what they set to `parse_settings`."""
 
-decision_options = flag_group(*_click_options(DECISION_OPTIONS))
+decision_options = flag_group(
+    *(each if each in DECISION_OPTIONS else each._replace(is_hidden=True) for each in OPTIONS)
+)
 """As `controller_options`, but the help shows only the flags that change decisions."""
 
 
