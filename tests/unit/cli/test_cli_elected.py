@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli.options import controller
+from podscaler.cli.commands import controller
 from podscaler.cli.options.election import Elected
 from podscaler.controller.leaderelection.election import Election
 from podscaler.kube.client.client import Client

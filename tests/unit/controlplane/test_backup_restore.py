@@ -389,7 +389,7 @@ async def test_the_commands_say_what_they_did(directory: Path, file: Path) -> No
     done = run(cli, ["restore", *flags, "--force", str(file)])
     assert done.output == (
         f"{directory} holds 2 objects of {file} as of revision 6\n"
-        f"what was there before is in {directory / 'before-restore-1'}\n"
+        f"the former cluster is in {directory / 'before-restore-1'}\n"
     )
     damage(directory, "UPDATE versions SET body = '{' WHERE name = 'b'")
     done = run(cli, ["backup", *flags, "--salvage", "--force", str(file)])

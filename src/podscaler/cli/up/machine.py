@@ -1,6 +1,6 @@
-"""The machine as a node: pods as processes, what they use, and the metrics that clients ask for.
+"""The node of `up`: the agent that runs pods, the sampler of their usage, custom metrics, and the name server.
 
-Made by `control_plane` for every `up` but one with the API server alone.
+Made by `control_plane`, except with `--api-only`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -22,8 +22,8 @@ class Machine:
         node: runs the pods.
         registry: the objects.
         resources: the kinds that are served.
-        clock: everybody's.
-        names: answers for Services and pods.
+        clock: for all parts.
+        names: the name server of Services and pods.
         metric_resolution_s: seconds between readings of CPU and memory.
     """
 
@@ -50,7 +50,7 @@ class Machine:
 
     @property
     def neighbours(self) -> ServerParts:
-        """What the API server shows of it."""
+        """The parts of the node that the API server needs."""
         sampler = self._sampler
         return ServerParts(
             virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
@@ -61,7 +61,7 @@ class Machine:
 
     @property
     def parts(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """What runs until it is cancelled, by name."""
+        """The tasks of the node by name; each runs until it is cancelled."""
         return {
             "names": self._names.run,
             "node": self._node.run,

@@ -1,13 +1,13 @@
 """`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
 
-Waits for the API server, says what it does not allow, then works until SIGINT or SIGTERM. A failure that is a bug and
-ends leading, or the controller, is logged with its traceback; the exit status is 1.
+Waits for the API server, logs missing permissions, then runs until SIGINT or SIGTERM. A bug that ends leader election
+or the controller is logged with its traceback, and the exit status is 1.
 """
 
 import asyncio
 import logging
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,14 @@ import click
 
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import PodscalerError
-from podscaler.cli.options import election, endpoints, log_output, recording, standing_in, tracing
+from podscaler.cli.options import election, endpoints, log_output, recording, tracing
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import ConnectionOptions, connection_options, parse_connection
 from podscaler.cli.options.election import Elected, NoElection, Working
 from podscaler.cli.options.endpoints import Serving
+from podscaler.cli.options.flags import flag_group
 from podscaler.controller import garbage
+from podscaler.controller.coexistence import standby
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection.election import Election
 from podscaler.controller.options import installation
@@ -36,6 +38,24 @@ from podscaler.kube.transport.config import Config
 
 log = logging.getLogger(__name__)
 
+coexistence_options = flag_group(
+    click.option("--dry-run", is_flag=True, help="decide and report, and write nothing at all"),
+    click.option(
+        "--compare",
+        is_flag=True,
+        help="hold decisions against the status that another controller writes, and log where they differ; "
+        "implies --dry-run",
+    ),
+    click.option(
+        "--other-controller",
+        type=click.Choice(standby.POLICIES),
+        default=standby.REFUSE,
+        show_default=True,
+        help="while another controller writes statuses: write nothing until it is silent, warn, or do not look",
+    ),
+)
+"""Flags for a cluster that has another controller of autoscalers."""
+
 
 @click.command(
     epilog="Example: podscaler controller --kubeconfig ~/.kube/config --horizontal-pod-autoscaler-sync-period=10s"
@@ -47,10 +67,10 @@ log = logging.getLogger(__name__)
 @recording.record_options
 @flags.controller_options
 @election.election_options
-@standing_in.standing_in_options
+@coexistence_options
 def command(*, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
-    settings = standing_in.parse_standing_in(flags.parse_settings(options), options)
+    settings = _with_coexistence(flags.parse_settings(options), options)
     elected = election.parse_election(options)
     settings = replace(settings, field_manager=election.field_manager(elected))
     serving = endpoints.parse_serving(options)
@@ -65,8 +85,18 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
         except PodscalerError:
             raise
         except Exception as error:
-            log.critical("the controller ends by a failure that is a bug", exc_info=error)
+            log.critical("the controller ends because of a bug", exc_info=error)
             raise SystemExit(1) from None
+
+
+def _with_coexistence(settings: ControllerSettings, options: Mapping[str, Any]) -> ControllerSettings:
+    """The settings with the values of `coexistence_options`."""
+    return replace(
+        settings,
+        dry_run=options["dry_run"] or options["compare"],
+        compares=options["compare"],
+        other_controller=options["other_controller"],
+    )
 
 
 def loop_factory() -> Any:
@@ -87,10 +117,10 @@ async def run(
     otlp_endpoint: str = "",
     elected: Election | None = None,
 ) -> None:
-    """Work until a signal comes; with leases if any are `elected`, which a dry run never takes.
+    """Run until a signal; under leases if `elected` is given and this is not a dry run.
 
-    Raises UsageError where the server can never be worked with, or where the address to listen on or the file to record
-    to cannot be had.
+    Raises UsageError where the connection can never work, and where the address to listen on or the file to record to
+    cannot be used.
     """
     clock = SystemClock()
     open_client = connection.open_reader if settings.dry_run else connection.open_client
@@ -102,7 +132,7 @@ async def run(
         controller = Controller(client, settings, clock, recording=kept)
         request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
-            traces.look_on(client, controller)
+            traces.attach(client, controller)
         work: Working = NoElection(controller, client)
         if elected is not None and not settings.dry_run:
             leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
@@ -110,8 +140,8 @@ async def run(
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
         access = DelegatedAccess(work.client, clock) if is_delegated else None
-        told = Endpoints(controller.telemetry, controller.unready, work.fault, access)
-        await stack.enter_async_context(endpoints.serve(serving, told, clock))
+        shown = Endpoints(controller.telemetry, controller.unready, work.fault, access)
+        await stack.enter_async_context(endpoints.serve(serving, shown, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
         working = asyncio.ensure_future(_work(work, connection.config, needed))
         loop = asyncio.get_running_loop()
@@ -123,7 +153,7 @@ async def run(
 
 
 async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> None:
-    """Wait for the server, say what is not allowed, and work; a signal ends each."""
+    """Wait for the API server, log missing permissions, and run the controller; a signal ends each step."""
     clock = SystemClock()
     ready = asyncio.ensure_future(api_server_wait.wait_for_server(work.client, config, clock))
     stopped = asyncio.ensure_future(work.stopped())
