@@ -1,6 +1,6 @@
 """The section of an explanation about one metric: pods, sums, ratio, tolerance, and proposal or failure.
 
-Called by `steps`. Pods are grouped by the rule that applied to them, one line for each, with at most five names.
+Called by `steps`. Pods are grouped by the rule that applied to them, one line for each, with the first names.
 
 Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
 """

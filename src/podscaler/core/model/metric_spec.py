@@ -123,18 +123,15 @@ def _total(target: autoscaling.MetricTarget, rules: Emulation) -> Total | None:
 def _read_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
     del namespace
     source = wire.resource or autoscaling.ResourceMetricSource()
-    return ResourceMetric(
-        type=wire.type,
-        reason="FailedGetResourceMetric",
-        outer=f"failed to get {source.name} resource metric value: ",
-        resource=source.name,
-        **_resource_target(source.name, source.target, f"{source.name} resource utilization", rules),
-    )
+    outer = f"failed to get {source.name} resource metric value: "
+    target = _resource_target(source.name, source.target, f"{source.name} resource utilization", rules)
+    return ResourceMetric(type=wire.type, reason="FailedGetResourceMetric", outer=outer, resource=source.name, **target)
 
 
 def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
     del namespace
     source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
+    target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", rules)
     return ResourceMetric(
         type=wire.type,
         reason="FailedGetContainerResourceMetric",
@@ -142,29 +139,20 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules
         resource=source.name,
         container=source.container,
         subject=source.container,
-        **_resource_target(source.name, source.target, f"{source.name} container resource utilization", rules),
+        **target,
     )
 
 
 def _resource_target(
     resource: str, target: autoscaling.MetricTarget, utilization_name: str, rules: Emulation
 ) -> dict[str, Any]:
-    """The fields that a target sets; `target.type` does not matter."""
-    fetch = f"unable to get metrics for resource {resource}: "
+    """The fields of ResourceMetric that the target determines; `target.type` does not matter."""
+    fields = {"fetch": f"unable to get metrics for resource {resource}: "}
     if average := _average(target, rules):
-        return {
-            "target": average,
-            "name": f"{resource} resource",
-            "lead": f"failed to get {resource} usage: ",
-            "fetch": fetch,
-        }
+        return fields | {"target": average, "name": f"{resource} resource", "lead": f"failed to get {resource} usage: "}
     if target.average_utilization is not None:
-        return {
-            "target": Utilization(target.average_utilization),
-            "name": f"{utilization_name} (percentage of request)",
-            "lead": f"failed to get {resource} utilization: ",
-            "fetch": fetch,
-        }
+        name, lead = f"{utilization_name} (percentage of request)", f"failed to get {resource} utilization: "
+        return fields | {"target": Utilization(target.average_utilization), "name": name, "lead": lead}
     fault = "neither an average utilization target nor an average value (usage) target was set"
     return {"fault": f"invalid resource metric source: {fault}"}
 
