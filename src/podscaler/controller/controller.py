@@ -293,7 +293,7 @@ class Controller:
             if lag is not None:
                 self.telemetry.stale_skip()
                 self._memory.early.miss(key)
-                log.info("%s %s/%s is skipped: %s", _word(key), *object_key(key), lag)
+                log.debug("%s %s/%s is skipped: %s", _word(key), *object_key(key), lag)
                 return True
         autoscaler = self._autoscalers.find(key)
         if autoscaler is None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from podscaler.api.machinery.meta import is_newer_version
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import lease
@@ -57,10 +58,14 @@ class Roster:
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
         self._seen: dict[str, ObservedLease] = {}
         self._news = asyncio.Event()
-        cache: Cache[Lease] = Cache()
-        cache.subscribe(self)
+        self._cache: Cache[Lease] = Cache()
+        self._cache.subscribe(self)
         self._watch = Reflector(
-            client, WatchSource(self._path, lease.RESOURCE, lease.read, self._query), cache=cache, clock=clock, rng=rng
+            client,
+            WatchSource(self._path, lease.RESOURCE, lease.read, self._query),
+            cache=self._cache,
+            clock=clock,
+            rng=rng,
         )
 
     async def run(self) -> None:
@@ -88,9 +93,15 @@ class Roster:
         self._news.clear()
 
     async def look(self) -> None:
-        """See the Leases as they are on the server now. Raises StatusError."""
-        body = await self._client.get(self._path, subject=lease.RESOURCE, query=self._query)
-        for raw in watch_events.page(body).items or ():
+        """See the Leases as they are on the server now. Raises StatusError.
+
+        An answer that is older than what the watch has brought meanwhile changes nothing: it would put back holders
+        that have given up since, until their Leases change again.
+        """
+        page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
+        if is_newer_version(self._cache.version, page.metadata.resource_version):
+            return
+        for raw in page.items or ():
             try:
                 self._note(lease.read(raw))
             except msgspec.DecodeError as error:

@@ -121,7 +121,7 @@ class Recorder:
                 await self._write(subject, event)
                 return
             except Deposed as error:
-                log.info("event %s is dropped: %s", event.name, error)
+                log.debug("event %s is dropped: %s", event.name, error)  # the lost lease is reported once for all
                 return
             except StatusError as error:
                 if error.code != 0:

@@ -8,6 +8,7 @@ Source: docs/spec/controller.md 5 (Consistency store): the gate StaleControllerC
 
 from dataclasses import dataclass
 
+from podscaler.api.machinery.meta import is_newer_version
 from podscaler.kube.informers.cache import Key
 
 
@@ -26,7 +27,7 @@ class ConsistencyStore:
     def wrote(self, key: Key, uid: str, version: str) -> None:
         """A status write gave the object this version; a higher one replaces a lower, another uid any."""
         before = self._written.get(key)
-        if before is None or before.uid != uid or _is_newer(version, before.version):
+        if before is None or before.uid != uid or is_newer_version(version, before.version):
             self._written[key] = _Written(uid, version)
 
     def find_lag(self, key: Key, cache_version: str) -> str | None:
@@ -34,7 +35,7 @@ class ConsistencyStore:
         written = self._written.get(key)
         if written is None:
             return None
-        if _is_newer(written.version, cache_version):
+        if is_newer_version(written.version, cache_version):
             return (
                 f"read version: {cache_version} is not as new as written version: {written.version} "
                 "for group resource horizontalpodautoscalers.autoscaling"
@@ -47,10 +48,3 @@ class ConsistencyStore:
         written = self._written.get(key)
         if written is not None and uid in (None, written.uid):
             del self._written[key]
-
-
-def _is_newer(version: str, than: str) -> bool:
-    """Whether both are numbers and the first is higher; versions that cannot be compared hold nothing up."""
-    if not (version.isascii() and version.isdigit() and than.isascii() and than.isdigit()):
-        return False
-    return int(version) > int(than)
