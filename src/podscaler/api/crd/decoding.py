@@ -1,6 +1,6 @@
 """Decodes request bodies of custom objects: prunes them, drops nulls, decodes metadata, reports unknown fields.
 
-`podscaler.api.crd.records` gives it to the API server as `Version.decode`, in place of `podscaler.api.schema.decoding`.
+`records` registers it as `Version.decode`, in place of `podscaler.api.schema.decoding`.
 
 Source: the behaviour of the API server with custom resources; the messages of fieldValidation=Strict.
 """

@@ -30,25 +30,26 @@ def drop_nulls(value: Any, schema: Structural | None) -> None:
             drop_nulls(item, schema.items)
 
 
-def fill(value: Any, schema: Structural | None) -> None:
+def fill(value: Any, schema: Structural) -> None:
     """Set defaults, in place."""
-    if schema is None:
-        return
     if isinstance(value, dict):
         for name, member in schema.properties.items():
             if name not in value and member.default is not ABSENT:
                 value[name] = semantics.copied(member.default)
-        for name in value:
-            value[name] = _filled(value[name], schema.member(name))
-    elif isinstance(value, list):
+        for name, item in value.items():
+            known = schema.member(name)
+            if known is not None:
+                value[name] = _filled(item, known)
+    elif isinstance(value, list) and schema.items is not None:
         value[:] = [_filled(item, schema.items) for item in value]
 
 
-def _filled(value: Any, schema: Structural | None) -> Any:
+def _filled(value: Any, schema: Structural) -> Any:
     """The value, or the default in place of a null; with defaults below it."""
-    if schema is not None and schema.default is not ABSENT and _is_unwanted_null(value, schema):
+    if schema.default is not ABSENT and _is_unwanted_null(value, schema):
         value = semantics.copied(schema.default)
-    fill(value, schema)
+    if isinstance(value, dict | list):
+        fill(value, schema)
     return value
 
 

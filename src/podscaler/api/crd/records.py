@@ -21,7 +21,6 @@ from podscaler.api.crd import (
     columns,
     decoding,
     defaulting,
-    embedded_resources,
     json_path,
     list_types,
     openapi,
@@ -334,7 +333,7 @@ def _field_errors(shown: _Definition, new: Object, old: Object | None) -> list[F
     found = _schema_errors(shown, new, old)
     if shown.scale is not None:
         found += scale.spec_errors(new, shown.scale) + scale.status_errors(new, shown.scale)
-    found += embedded_resources.field_errors(new, shown.schema)
+    found += validation.embedded_resource_errors(new, shown.schema)
     return _with_rules(shown, new, old, found)
 
 

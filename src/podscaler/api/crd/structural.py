@@ -130,12 +130,14 @@ def embedded_resources(value: Any, schema: Structural | None, path: str = "") ->
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from embedded_resources(item, schema.items, f"{path}[{index}]")
+            if isinstance(item, dict | list):
+                yield from embedded_resources(item, schema.items, f"{path}[{index}]")
     elif isinstance(value, dict):
         if schema.is_embedded and path:
             yield path, value
         for name, item in value.items():
-            yield from embedded_resources(item, schema.member(name), f"{path}.{name}" if path else name)
+            if isinstance(item, dict | list):
+                yield from embedded_resources(item, schema.member(name), f"{path}.{name}" if path else name)
 
 
 def _types(schema: Schema) -> tuple[str, ...]:

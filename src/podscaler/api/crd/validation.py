@@ -4,15 +4,18 @@ Called by `records` for every write. An update does not validate unchanged value
 stricter schema would refuse can still be changed). Elements of `map` lists are paired with their old values by their
 keys; those of other lists are always validated.
 
-Source: kube-openapi's validator and its ratcheting (KEP-4008); tests/conformance/golden/scale.jsonl.
+Source: kube-openapi's validator and its ratcheting (KEP-4008); the API documentation of x-kubernetes-embedded-resource;
+tests/conformance/golden/scale.jsonl.
 """
 
 from typing import Any
 
-from podscaler.api.crd import constraints, findings, list_types
+from podscaler.api.crd import constraints, findings, list_types, structural
 from podscaler.api.crd.findings import SchemaFindings
 from podscaler.api.crd.structural import ABSENT, Structural
-from podscaler.api.machinery.field import FieldError
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import metadata as metadata_rules
 from podscaler.api.resource.resources import Object
 
 
@@ -148,3 +151,27 @@ def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindi
     if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
         return SchemaFindings()
     return SchemaFindings([findings.without_path(f'"{path}" must not validate the schema (not)')])
+
+
+def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError]:
+    """The field errors of apiVersion, kind, labels and annotations of embedded resources."""
+    return [
+        error for path, embedded in structural.embedded_resources(obj, schema) for error in _of_embedded(embedded, path)
+    ]
+
+
+def _of_embedded(value: Object, path: str) -> list[FieldError]:
+    found = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
+    api_version = value.get("apiVersion")
+    if isinstance(api_version, str) and api_version.count("/") > 1:
+        text = f"unexpected GroupVersion string: {api_version}"
+        found.append(invalid(f"{path}.apiVersion", api_version, text))
+    kind = value.get("kind")
+    if isinstance(kind, str) and kind:
+        head = "may have mixed case, but should otherwise match: "
+        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_faults(kind.lower())]
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict):
+        found += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")
+        found += metadata_rules.annotation_errors(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
+    return found

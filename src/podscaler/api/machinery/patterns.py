@@ -1,7 +1,7 @@
 r"""Regular expressions in RE2's syntax, which is Go's, matched in time that is linear in the text.
 
-Patterns stand in the schemas of custom resources and in CEL expressions. The library google-re2 compiles and matches
-them; it is imported when the first pattern is compiled.
+Called for the patterns in schemas of custom resources and in CEL expressions. The library google-re2 compiles and
+matches them; it is imported when the first pattern is compiled.
 
 Source: documentation of Go's packages regexp/syntax (its error messages, too) and regexp (which matches are found).
 Differs: Unicode classes have RE2's names, so `\p{Cn}`, `\p{LC}`, `\p{Letter}` and `\p{greek}`, which Go 1.25 added,

@@ -185,18 +185,28 @@ _SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 def _schema_or_array_value(proto: Any) -> Any:
-    return [to_value(item, _SCHEMA) for item in proto.f2] or (
-        to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None
-    )
+    return [to_value(item, _SCHEMA) for item in proto.f2] or _own_schema_value(proto)
 
 
-def _fill_schema_or_array(proto: Any, value: Any) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _fill(proto.f2.add(), item, _SCHEMA)
-    else:
+def _schema_or_strings_value(proto: Any) -> Any:
+    return [text(item) for item in proto.f2] or _own_schema_value(proto)
+
+
+def _own_schema_value(proto: Any) -> Any:
+    return to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None
+
+
+def _fill_schema_or_list(proto: Any, value: Any) -> None:
+    """A schema, or a list of schemas or of strings."""
+    if not isinstance(value, list):
         proto.f1.SetInParent()
         _fill(proto.f1, value, _SCHEMA)
+        return
+    for item in value:
+        if isinstance(item, str):
+            proto.f2.append(item)
+        else:
+            _fill(proto.f2.add(), item, _SCHEMA)
 
 
 def _schema_or_bool_value(proto: Any) -> Any:
@@ -210,18 +220,6 @@ def _fill_schema_or_bool(proto: Any, value: Any) -> None:
         _fill(proto.f2, value, _SCHEMA)
 
 
-def _schema_or_strings_value(proto: Any) -> Any:
-    return [text(item) for item in proto.f2] or (to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None)
-
-
-def _fill_schema_or_strings(proto: Any, value: Any) -> None:
-    if isinstance(value, list):
-        proto.f2.extend(value)
-    else:
-        proto.f1.SetInParent()
-        _fill(proto.f1, value, _SCHEMA)
-
-
 _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     schema.QUANTITY: (_quantity_value, _fill_quantity),
     schema.TIME: (_time_value(clock.rfc3339), _fill_time),
@@ -231,8 +229,8 @@ _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] =
     schema.RAW_EXTENSION: (_raw_value, _fill_raw),
     schema.FIELDS_V1: (_raw_value, _fill_raw),
     schema.JSON: (_raw_value, _fill_raw),
-    schema.SCHEMA_OR_ARRAY: (_schema_or_array_value, _fill_schema_or_array),
+    schema.SCHEMA_OR_ARRAY: (_schema_or_array_value, _fill_schema_or_list),
     schema.SCHEMA_OR_BOOL: (_schema_or_bool_value, _fill_schema_or_bool),
-    schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_strings),
+    schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_list),
 }
 """For each message with a JSON form of its own, the functions that read and fill it."""

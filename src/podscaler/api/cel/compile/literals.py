@@ -38,7 +38,7 @@ _FORMAT_TYPES: dict[str, tuple[frozenset[str], str]] = {
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 
 
-def constant_fault(tree: Node) -> str:
+def constant_error(tree: Node) -> str:
     """The error of a conversion of a constant, empty if none fails: upstream converts constants at compile time."""
     for node in _walked(tree):
         is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS

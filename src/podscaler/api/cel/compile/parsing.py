@@ -7,6 +7,7 @@ Differs: upstream goes on after every syntax error and may report more; expressi
 upstream's 250.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podscaler.api.cel.compile import lexing, macros
@@ -93,39 +94,34 @@ class _Parser:
             raise _SyntaxError
 
     def _any_of(self) -> Node:
-        terms, marks = [self._all_of()], []
-        while self.token.kind == "||":
-            marks.append(self._take().offset)
-            terms.append(self._all_of())
-        return _balanced("_||_", terms, marks)
+        return self._chain("||", self._all_of)
 
     def _all_of(self) -> Node:
-        terms, marks = [self._relation()], []
-        while self.token.kind == "&&":
+        return self._chain("&&", self._relation)
+
+    def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
+        terms, marks = [operand()], []
+        while self.token.kind == operator:
             marks.append(self._take().offset)
-            terms.append(self._relation())
-        return _balanced("_&&_", terms, marks)
+            terms.append(operand())
+        return _balanced(f"_{operator}_", terms, marks)
 
     def _relation(self) -> Node:
-        left = self._sum()
-        while self.token.kind in _RELATIONS:
-            mark = self._take()
-            name = "@in" if mark.kind == "in" else f"_{mark.kind}_"
-            left = self._higher(Call(mark.offset, name, (left, self._sum())), left)
-        return left
+        return self._binary(_RELATIONS, self._sum)
 
     def _sum(self) -> Node:
-        left = self._product()
-        while self.token.kind in _SUMS:
-            mark = self._take()
-            left = self._higher(Call(mark.offset, f"_{mark.kind}_", (left, self._product())), left)
-        return left
+        return self._binary(_SUMS, self._product)
 
     def _product(self) -> Node:
-        left = self._unary()
-        while self.token.kind in _PRODUCTS:
+        return self._binary(_PRODUCTS, self._unary)
+
+    def _binary(self, operators: frozenset[str], operand: Callable[[], Node]) -> Node:
+        """Operands with left-associative operators between them."""
+        left = operand()
+        while self.token.kind in operators:
             mark = self._take()
-            left = self._higher(Call(mark.offset, f"_{mark.kind}_", (left, self._unary())), left)
+            name = "@in" if mark.kind == "in" else f"_{mark.kind}_"
+            left = self._higher(Call(mark.offset, name, (left, operand())), left)
         return left
 
     def _higher(self, node: Node, below: Node) -> Node:

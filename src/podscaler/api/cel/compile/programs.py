@@ -61,4 +61,4 @@ def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
     if issues:
         raise CompileError(rendered(source, issues))
     used = frozenset(checker.used & variables.keys())
-    return Program(source, result, used, planning.planned(tree), literals.constant_fault(tree))
+    return Program(source, result, used, planning.planned(tree), literals.constant_error(tree))

@@ -4,7 +4,7 @@ Each library (`standard`, `strings`, `lists`, ...) makes a table with `table`; `
 `planning` calls the overload that fits the values.
 
 A signature is `name(int, list<T>) -> bool` for a function and `string.name(int) -> bool` for a method; single capital
-letters are type parameters. Functions with a dot in their name stand behind a colon:
+letters are type parameters. Functions with a dot in their name follow a colon:
 `:sets.contains(list<T>, list<T>) -> bool`.
 
 Invariants: a function gets as many values as it has parameters, of their kinds; it raises only EvaluationError and
@@ -83,7 +83,7 @@ def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
 
 
 def is_valid(parse: Function) -> Function:
-    """The function that tells whether `parse` accepts its arguments: True unless it raises EvaluationError."""
+    """The function that returns whether `parse` accepts its arguments: False where it raises EvaluationError."""
 
     def call(*args: Any) -> bool:
         try:
