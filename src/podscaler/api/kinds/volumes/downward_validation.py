@@ -21,8 +21,6 @@ _CONVERTIBLE = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_OTHER
 _SUBSCRIPT = re.compile(r"(?P<name>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 _AMOUNTS = ("cpu", "ephemeral-storage", "memory")
 _RESOURCES = tuple(f"{side}.{name}" for side in ("limits", "requests") for name in _AMOUNTS)
-    f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
-)
 
 
 def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
