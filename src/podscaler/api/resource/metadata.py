@@ -67,7 +67,7 @@ def _as_name(prefix: str) -> str:
 
 
 def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
-    """The field errors of a map of labels; every fault is at `path` itself and shows the key or the value."""
+    """The field errors of a map of labels; each is at `path` itself and shows the key or the value."""
     found = []
     for key in sorted(labels):
         found += checks.well_formed(key, path, names.label_key_faults)

@@ -8,12 +8,11 @@ Source: upstream's kube-aggregator: defaults, validation, the Table.
 """
 
 import base64
-from typing import Any
 
-from podscaler.api.machinery import names, printing
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
-from podscaler.api.resource import checks, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import checks, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 GROUP_PRIORITY_MAX = 20_000
 VERSION_PRIORITY_MAX = 1000
@@ -74,7 +73,8 @@ def _service_errors(spec: Object) -> list[FieldError]:
     reference = spec.get("service")
     if reference is None:
         return _local_errors(spec)
-    found = [required(f"spec.service.{part}", "") for part in ("namespace", "name") if not reference.get(part)]
+    found = checks.present(reference.get("namespace"), "spec.service.namespace")
+    found += checks.present(reference.get("name"), "spec.service.name")
     port = reference.get("port", SERVICE_PORT)
     if not 0 < port <= PORT_MAX:
         text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
@@ -98,20 +98,11 @@ def _local_errors(spec: Object) -> list[FieldError]:
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a status to be stored."""
-    return [
-        not_supported(f"status.conditions[{number}].status", condition.get("status", ""), _STATUSES)
-        for number, condition in enumerate((new.get("status") or {}).get("conditions") or [])
-        if condition.get("status", "") not in _STATUSES
-    ]
-
-
-def _row(service: Object, now_ns: int) -> list[Any]:
-    return [
-        service["metadata"].get("name", ""),
-        _server(service),
-        _availability(service),
-        printing.created_age(service, now_ns),
-    ]
+    return checks.each(
+        (new.get("status") or {}).get("conditions"),
+        "status.conditions",
+        lambda condition, at: checks.one_of(condition.get("status", ""), f"{at}.status", _STATUSES),
+    )
 
 
 def _server(service: Object) -> str:
@@ -144,13 +135,11 @@ RESOURCE = Resource(
         validate_status=validate_status,
         allows_unconditional_update=False,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the APIService: version and group."),
-            Column("Service", description="The Service that serves the API, or Local."),
-            Column("Available", description="Whether the API can be reached."),
-            Column("Age", description="Time since the APIService was created."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "APIService",
+        Column("Service", description="The Service that serves the API, or Local."),
+        Column("Available", description="Whether the API can be reached."),
+        cells=lambda service, _now_ns: [_server(service), _availability(service)],
+        note=": version and group",
     ),
 )

@@ -1,7 +1,7 @@
 """Validates x-kubernetes-validations: their form, their expressions, and defaults that break them.
 
-Called by `crd_schema_validation`: `faults` for every node, `expression_errors` for a schema that is structural.
-The language is imported only where there are rules.
+`validate` is for each node of any schema, `expression_errors` for a structural schema. CEL is imported only where
+there are rules.
 
 Source: the API documentation of ValidationRule; upstream's validation messages.
 Differs: what a rule may cost at most is not estimated.
@@ -62,7 +62,7 @@ def _field_path_errors(text: str, schema: Object, path: str) -> list[FieldError]
 
 
 def default_errors(schema: Structural, path: str) -> list[FieldError]:
-    """The rules that a node's default breaks; rules about change see the default as its own old value."""
+    """The errors of rules that a node's default breaks; transition rules see it as its own old value."""
     from podscaler.api.crd import rules
 
     judged = rules.RuleSet(schema, is_root=schema.is_embedded)
@@ -71,12 +71,12 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
 
 
 def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
-    """The expressions that cannot be compiled, and those about change where nothing can be recognised.
+    """The errors of expressions that do not compile, and of `oldSelf` where old values cannot be found.
 
     Args:
         schema: the whole schema, which is structural.
         path: of it.
-        others: the fields that have other faults: rules at and above them are left alone.
+        others: the paths of other errors; rules at and above them are not compiled.
     """
     return _node_errors(schema, path, others, "")
 

@@ -1,7 +1,7 @@
 """Validates the schema of a CustomResourceDefinition's version.
 
-Three passes, as upstream makes them: what any schema may say, what a structural schema must
-say (`crd_structure_validation`), and, if nothing else is wrong, whether its defaults fit it.
+Three passes, as upstream makes them: the rules for any schema, those for structural schemas
+(`crd_structure_validation`), and, if there are no errors yet, its defaults.
 
 Source: the API documentation of structural schemas and of JSONSchemaProps; upstream's validation messages.
 """
@@ -61,7 +61,7 @@ def _is_unsupported(schema: Schema) -> bool:
 
 
 def set_warnings(schema: Schema) -> list[str]:
-    """What is said of the sets in a schema."""
+    """The warnings about the sets in a schema."""
     found = _node_set_warnings(schema)
     for _, child in children(schema, ""):
         found += set_warnings(child)
@@ -249,7 +249,7 @@ def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _node_set_warnings(schema: Schema) -> list[str]:
-    """What is said of a set (one node) whose elements are no plain values."""
+    """The warning about a set (one node) of objects or lists."""
     items = schema.get("items")
     kind = items.get("type") if isinstance(items, dict) and schema.get(_TYPE) == "set" else None
     if kind not in ("array", "object"):
@@ -269,7 +269,7 @@ def _typed_list_errors(schema: Schema, wanted: str, path: str) -> list[FieldErro
 
 
 def _set_errors(items: Schema, path: str) -> list[FieldError]:
-    """Elements of a set are compared as a whole, so that they must be owned as a whole, and there must be some."""
+    """The errors of the elements of a set, which must be atomic and not nullable."""
     if items.get("nullable"):
         return [forbidden(f"{path}.nullable", f"cannot be nullable when {_TYPE} is set")]
     kind = items.get("type")

@@ -1,7 +1,7 @@
-"""What a schema must say to be structural: types everywhere, metadata left alone, logic that only restricts.
+"""Validates that a schema is structural: types everywhere, metadata not specified, logic that only restricts.
 
 Rules: outside `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is int-or-string, or keeps unknown fields);
-inside them nothing may be said that changes what an object may have.
+inside them only validation is allowed.
 
 Source: the API documentation of structural schemas; upstream's validation messages.
 """
@@ -31,7 +31,7 @@ _FORBIDDEN_INSIDE = (
 
 
 def validate(schema: Schema, path: str) -> list[FieldError]:
-    """What keeps a whole schema from being structural."""
+    """The field errors of a whole schema that is not structural."""
     return _node(schema, path, "at the root")
 
 
@@ -126,7 +126,7 @@ def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _inside(schema: Schema, path: str) -> list[FieldError]:
-    """What may not be said inside of logic."""
+    """The errors of fields that are forbidden inside of logic."""
     found = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
     for name in ("default", "additionalProperties"):
         if name in schema:

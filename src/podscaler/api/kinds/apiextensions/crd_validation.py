@@ -2,8 +2,8 @@
 
 Called by the record of the kind. Schemas are `crd_schema_validation`'s.
 
-Upstream keeps what all versions share above the versions: faults of a schema, column or subresource that is the same
-in all of them are told at `spec.validation`, `spec.subresources`, ..., once.
+Upstream keeps what all versions share above the versions: errors of a schema, column or subresource that is the same
+in all of them have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
 
 Source: the API documentation of CustomResourceDefinition; upstream's validation messages.
 """
@@ -30,7 +30,7 @@ _SHARED = {
     "additionalPrinterColumns": "additionalPrinterColumns",
     "selectableFields": "selectableFields",
 }
-"""What upstream keeps above the versions where all say the same, and how it is called there."""
+"""The fields that upstream keeps above the versions if all are the same, and their names there."""
 STRATEGIES = ("None", "Webhook")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 PORT_MAX = 65_535
@@ -59,7 +59,7 @@ def validate_status(new: Object) -> list[FieldError]:
 
 
 def warnings(new: Object) -> list[str]:
-    """Formats that nobody knows, and sets that nobody merges."""
+    """The warnings about unknown formats, and about sets that cannot be merged."""
     found: list[str] = []
     for version in new["spec"].get("versions") or []:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -70,7 +70,7 @@ def warnings(new: Object) -> list[str]:
 
 
 def _name_errors(crd: Object) -> list[FieldError]:
-    """The name, and what it was made from, which upstream judges alike."""
+    """The errors of `name` and `generateName`, for which upstream has the same rule."""
     metadata, spec = crd["metadata"], crd["spec"]
     wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     return [
@@ -140,7 +140,7 @@ def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
 
 
 def _as_kept(versions: list[Object]) -> list[Object]:
-    """The versions as upstream keeps (and shows) them: what all of them say stands elsewhere."""
+    """The versions as upstream keeps (and prints) them: without the fields that all of them share."""
     own = {"Schema": "schema", "Subresources": "subresources"}
     own |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
     return [
@@ -305,7 +305,7 @@ def _still_stored(name: str) -> str:
 
 
 def _change_errors(spec: Object, old: Object) -> list[FieldError]:
-    """What may not change: names always, scope and kind once objects may exist."""
+    """The errors of changed fields: scope and kind can change until the definition is established."""
     before = old["spec"]
     pairs = [("spec.group", spec.get("group"), before.get("group"))]
     pairs.append(("spec.names.plural", spec["names"].get("plural"), before["names"].get("plural")))
@@ -316,7 +316,7 @@ def _change_errors(spec: Object, old: Object) -> list[FieldError]:
 
 
 def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
-    """Groups of the Kubernetes community need a link to their approval, or the word that there is none."""
+    """The errors of a protected group (`*.k8s.io`) without the annotation about its approval."""
     group = new["spec"].get("group", "")
     if not (f".{group}".endswith((".k8s.io", ".kubernetes.io"))):
         return []

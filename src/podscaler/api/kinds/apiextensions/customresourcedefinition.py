@@ -1,7 +1,6 @@
 """The record of CustomResourceDefinition (apiextensions.k8s.io/v1).
 
-`podscaler.controlplane.controllers.cluster.custom_resources` does what a definition asks for; here is what the object
-itself may be.
+`podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
 
 Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
 tests/conformance/golden/scale.jsonl.
@@ -67,7 +66,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 def _prepare_delete(crd: Object) -> None:
     """The first delete marks the definition for the removal of its objects.
 
-    Upstream does so without a grace period and without counting it as a change of what the definition says.
+    Upstream sets neither a grace period nor a new generation.
     """
     metadata = crd["metadata"]
     metadata.pop("deletionGracePeriodSeconds", None)

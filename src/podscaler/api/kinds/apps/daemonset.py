@@ -1,7 +1,7 @@
 """The record of DaemonSet (apps/v1).
 
-The annotation with the generation of the template stands for a field that apps/v1 lost: whatever a client writes into
-it, or leaves out, the server's count is stored, and bare metadata do not show it.
+The annotation with the generation of the template replaces a field that apps/v1 removed: only the server changes it,
+and bare metadata (PartialObjectMetadata) does not show it.
 
 Source: the API reference of apps/v1; upstream's conversion, strategy and validation messages.
 """
@@ -132,7 +132,7 @@ def _with_note(noted: str | None, stored: Object) -> Object:
 
 
 def template_generation(daemon_set: Object) -> int:
-    """How often its template was changed, itself included; 1 for one that does not say."""
+    """The number of revisions of its template; 1 without the annotation."""
     noted = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION, "")
     return int(noted) if noted.isascii() and noted.isdigit() else 1
 

@@ -82,7 +82,7 @@ def _new_errors(spec: Object) -> list[FieldError]:
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
-    """What the writer of a StatefulSet is told."""
+    """The warnings for a StatefulSet."""
     found = pod_warnings.of_template(new, old)
     if new["spec"].get("revisionHistoryLimit", 0) < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"

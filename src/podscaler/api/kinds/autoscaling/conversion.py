@@ -69,14 +69,14 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """An object in another version, and what it no longer says."""
+    """An object in another version, and what the conversion lost."""
 
     obj: Object
     losses: tuple[Loss, ...]
 
 
 def convert(obj: Object, to: str) -> Converted:
-    """The object in the version `to`, with a status only where `obj` says something about it.
+    """The object in the version `to`, with a status only where `obj` has one, in fields or annotations.
 
     Args:
         obj: decoded (`decoding`), in any of VERSIONS; need not be valid.
@@ -136,7 +136,7 @@ def _unread_reference(obj: Object) -> Iterator[Loss]:
 
 
 def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
-    """What `before` says and `after`, which came back from `version`, does not."""
+    """What `before` has and `after`, which was converted to `version` and back, has not."""
     losses: list[Loss] = []
     for part, name in _METRIC_LISTS:
         old, new = {**before.get(part, {})}, {**after.get(part, {})}

@@ -41,7 +41,7 @@ def _complete_spec(hpa: Object) -> Object:
 
 
 def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
-    """An empty list of metrics is stored as none, and yet another value than none to whoever sends it."""
+    """Field managers own a sent empty list of current metrics, which is stored as null."""
     return _with_empty_metrics if (sent.get("status") or {}).get("currentMetrics") == [] else _as_it_is
 
 

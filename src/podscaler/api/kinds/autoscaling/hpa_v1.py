@@ -1,6 +1,6 @@
 """Conversion of HorizontalPodAutoscaler between autoscaling/v1 and v2.
 
-v1 knows one metric, cpu utilization; what it cannot say travels in annotations, so that a client of v1 that writes back
+v1 has one metric, cpu utilization; everything else is kept in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
 Called by the record. Inputs are not changed.
@@ -94,7 +94,7 @@ def _cpu_metrics(spec: Object) -> list[Object]:
 
 
 def _notes(spec: Object, status: Object) -> dict[str, str]:
-    """The annotations that carry what v1 cannot say."""
+    """The annotations for what v1 has no fields for."""
     metrics = spec.get("metrics") or []
     parts: dict[str, list[Object]] = {
         hpa_annotations.METRICS: [

@@ -19,7 +19,7 @@ _KEYS_BY_TYPE = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
-"""What a Secret of such a type must hold."""
+"""The keys that a Secret of a type must have."""
 _OF_ACCOUNT = "kubernetes.io/service-account-token"
 _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
@@ -54,7 +54,7 @@ def validate_secret(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _secret_warnings(new: Object, _old: Object | None) -> list[str]:
-    """What the writer of a Secret is told: a key pair that no TLS server could use."""
+    """The warning about a key pair that no TLS server could use."""
     if new.get("type") != _TLS:
         return []
     certificate, key = (_bytes((new.get("data") or {}).get(name)) for name in _KEYS_BY_TYPE[_TLS])

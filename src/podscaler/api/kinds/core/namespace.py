@@ -11,7 +11,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def fill(namespace: Object) -> None:
-    """The label with its own name, and the phase of one that says nothing, in place."""
+    """Sets the label with the name, and the default phase, in place."""
     status = namespace.setdefault("status", None) or {}
     namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
     meta = namespace.setdefault("metadata", {})
@@ -48,7 +48,7 @@ def _is_held(namespace: Object) -> bool:
 
 
 def validate_status(new: Object, old: Object | None) -> list[FieldError]:
-    """The field errors of the status of a namespace: its phase says whether it is being deleted."""
+    """The error of a phase that does not agree with `deletionTimestamp`."""
     phase = (new.get("status") or {}).get("phase", "")
     is_going = old is not None and "deletionTimestamp" in old["metadata"]
     wanted, when = ("Terminating", "is not") if is_going else ("Active", "is")

@@ -37,7 +37,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """The field errors of the status of an Ingress: addresses that are none."""
+    """The field errors of the status of an Ingress: invalid addresses and names."""
     listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     return checks.each(listed, "status.loadBalancer.ingress", _entrance_errors)
 
@@ -129,7 +129,7 @@ def _port_errors(port: Object, path: str) -> list[FieldError]:
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
-    """What the creator of an Ingress is told: the annotation of old is deprecated."""
+    """The warning about the deprecated annotation of a new Ingress."""
     if old is not None or _CLASS_ANNOTATION not in (new["metadata"].get("annotations") or {}):
         return []
     return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]

@@ -115,7 +115,7 @@ def _placed(spec: Object, path: str) -> Iterator[tuple[str, Object]]:
 
 
 def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
-    """A variable that is set again may say so by using what it was."""
+    """The warnings about variables that are set again without a reference to the earlier value."""
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
@@ -125,7 +125,7 @@ def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
 
 
 def _of_ports(placed: list[tuple[str, Object]]) -> Iterator[str]:
-    """Ports that are told twice in a pod, whichever container has them."""
+    """The warnings about ports that are defined twice in a pod, whichever container has them."""
     known: dict[tuple[int, str], list[tuple[str, Object]]] = {}
     names: dict[str, str] = {}
     for place, container in placed:

@@ -1,4 +1,4 @@
-"""The record of PersistentVolumeClaim (core/v1): kept for clients and other controllers; there is no storage to bind.
+"""The record of PersistentVolumeClaim (core/v1), which is stored for clients; no volume is bound to it.
 
 Source: the API reference of core/v1; upstream's validation messages.
 """
@@ -28,7 +28,7 @@ def fill(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """A new claim is protected: it goes only when no pod uses it (`gc.claim_protection`)."""
+    """Adds the finalizer with which a claim is deleted only when no pod uses it (`gc.claim_protection`)."""
     new["status"] = {"phase": "Pending"}
     finalizers = new["metadata"].setdefault("finalizers", None) or []
     if PROTECTION not in finalizers:
@@ -37,7 +37,7 @@ def _prepare_create(new: Object) -> None:
 
 
 def _settle_source(spec: Object) -> None:
-    """`dataSource` is for claims and snapshots only; it and its successor `dataSourceRef` say the same."""
+    """Drops a `dataSource` that is no claim or snapshot, and keeps it equal to its successor `dataSourceRef`."""
     source = spec.get("dataSource")
     if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
         del spec["dataSource"]
@@ -49,7 +49,7 @@ def _settle_source(spec: Object) -> None:
 
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
-    """What the writer of a claim is told: there are no parts of bytes."""
+    """The warnings about amounts that are fractions of bytes."""
     return checks.fraction_warnings(new["spec"].get("resources") or {}, "spec.resources")
 
 

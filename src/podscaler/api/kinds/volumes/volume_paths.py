@@ -19,7 +19,7 @@ def file_errors(where: str, path: str) -> list[FieldError]:
 
 
 def relative_errors(where: str, path: str) -> list[FieldError]:
-    """The field errors of a path that is looked up in a volume: absolute, or leading out of it."""
+    """The field errors of a path below the root of a volume: absolute, or leading out of it."""
     is_relative = not where.startswith("/")
     return checks.holds(is_relative, path, where, "must be a relative path") + backstep_errors(where, path)
 
