@@ -31,7 +31,7 @@ class TracedWorld(AutoscalerWorld):
         """As AutoscalerWorld, traced."""
         client = Client(self.cluster, self.clock)
         made = Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
-        Traces(self.provider).look_on(client, made)
+        Traces(self.provider).attach(client, made)
         return made
 
     @property
