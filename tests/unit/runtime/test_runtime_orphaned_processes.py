@@ -1,4 +1,4 @@
-"""What containers and earlier runs leave behind: what is killed, and what is nobody's business."""
+"""Orphaned processes of containers and of earlier runs: which ones are killed, and which ones are left alone."""
 
 import asyncio
 import os
@@ -92,7 +92,7 @@ async def test_what_a_container_left_over_is_killed(threads: ThreadPool) -> None
 
 
 async def test_orphans_are_killed_if_they_are_proven(threads: ThreadPool, tmp_path: Path) -> None:
-    """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
+    """By record and start time, or by mark; a reused pid and unmarked processes are left alone."""
     noted, innocent = (
         subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
     )
@@ -154,7 +154,7 @@ needs_proc = prerequisites.PROC.mark(is_there=sys.platform == "linux")
 
 @needs_proc
 async def test_a_copied_environment_makes_no_orphan(tmp_path: Path) -> None:
-    """A process of a session that somebody else leads lives on, whatever its environment says."""
+    """A process in a session whose leader is not ours is left alone, whatever its environment."""
     with running(*SHELL, f"PODSCALER_INSTANCE={INSTANCE} sleep 1000 & echo $!; wait", env=ENV) as outsider:
         child = int(first_line(outsider))
         await _until_marked(child)
@@ -164,7 +164,7 @@ async def test_a_copied_environment_makes_no_orphan(tmp_path: Path) -> None:
 
 @needs_proc
 async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
-    """A process with a terminal that we did not open lives on, and so does the one that serves the terminal (tmux)."""
+    """A process with a terminal that we did not open is left alone, and so is the server of the terminal (tmux)."""
     master, slave = pty.openpty()
     script = "exec 3<&0 0</dev/null; setsid --ctty sleep 1000 <&3 >/dev/null 2>&1 & echo $!; exec 3<&-; wait"
     try:
@@ -184,7 +184,7 @@ async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
 
 @needs_proc
 async def test_a_recorded_session_is_ours_without_a_mark(tmp_path: Path) -> None:
-    """What cleared its environment is killed with the session that its container was started in."""
+    """A process that cleared its environment is killed with the recorded session of its container."""
     with running(*SHELL, "env -i /bin/sleep 1000 & echo $!; wait", env=ENV) as container:
         child = int(first_line(container))
         write_record(tmp_path, "c1", container.pid)
@@ -241,8 +241,8 @@ class FailingThreads(ThreadPool):
         return 0
 
 
-async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
-    """It is repeated after a moment; who came meanwhile is served by the next one."""
+async def test_a_scan_that_fails_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    """It is repeated after a delay; containers that ended meanwhile are served by the next scan."""
     threads, clock = FailingThreads(1), VirtualClock()
     killer = OrphanKiller(threads, clock)
     first = asyncio.create_task(killer.kill_orphans_of("a"))
@@ -256,8 +256,8 @@ async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureF
     threads.close()
 
 
-async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
-    """After a few tries the containers end without it."""
+async def test_scans_that_always_fail_are_given_up() -> None:
+    """After SCAN_TRIES the containers end without a scan."""
     threads, clock = FailingThreads(orphaned_processes.SCAN_TRIES), VirtualClock()
     waiting = asyncio.create_task(OrphanKiller(threads, clock).kill_orphans_of("a"))
     await clock.advance(10)
@@ -293,7 +293,7 @@ async def test_a_scan_after_one_that_failed_unexpectedly_works() -> None:
 
 
 async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
-    """Nobody waits for what no longer runs: neither the containers of the scan, nor those that ended meanwhile."""
+    """Neither the containers of the scan nor those that ended meanwhile wait for it any longer."""
     threads = FailingThreads(1)
     killer = OrphanKiller(threads, VirtualClock())
     callers = [asyncio.create_task(killer.kill_orphans_of("a"))]
