@@ -2,5 +2,6 @@
 
 Entry point: `node_agent.NodeAgent`.
 Reading order: `node_agent`; `pods.pod_worker`; `containers.container_run`; then the packages that these use.
-May import: `controlplane.network.addresses`, `controlplane.scheduler`, `controlplane.registry` and below.
+May import: `controlplane.scheduler`, `controlplane.network.addresses`, `controlplane.registry` and below, and
+`controlplane.credentials`.
 """

@@ -78,7 +78,7 @@ async def start(
         container_streams.close()
         try:
             await deps.logs.close(log)
-            await deps.orphans.kill_rest_of(container_id)
+            await deps.orphans.kill_orphans_of(container_id)
             await deps.threads.run(process_records.remove, deps.paths.processes, container_id)
         finally:
             on_end(started, code)
@@ -92,7 +92,7 @@ async def start(
 
 def _record(records: Path, container_id: str, pid: int, log_path: Path) -> ProcessRecord | None:
     """Write the process record and remove logs of earlier starts; an OSError is logged, and the container goes on."""
-    record = process_records.find(pid)
+    record = process_records.record_of(pid)
     try:
         if record is not None:
             process_records.write(records, container_id, record)

@@ -4,7 +4,7 @@
 
 1. After the process has started: the postStart hook, then the startup probe, then `container_started`; then the
    readiness and liveness probes. Without a readiness probe a container is ready as soon as it has started.
-2. A failed postStart hook, startup probe or liveness probe stops the container; `pod_actions` starts it again.
+2. A failed postStart hook, startup probe or liveness probe stops the container; `pod_actions` decides on its restart.
 3. Stopping: the preStop hook, then the stop signal to the process group, then SIGKILL at the end of the grace period,
    which began with the hook. A second `stop` can only shorten the grace period.
 
@@ -160,7 +160,7 @@ class ContainerRun:
         session = await exec_session.start(spec, self._deps.threads, options)
         pid = session.process.pid
         self._commands.add(pid)
-        if (record := process_records.find(pid)) is not None:
+        if (record := process_records.record_of(pid)) is not None:
             orphans.add_session(started.container_id, record)
 
         def ended(_: "asyncio.Future[int]") -> None:

@@ -296,8 +296,7 @@ class PodWorker:
             self._report_mount_error(task, error)
             raise
         except OSError as error:
-            message = f"{error.filename or 'volume'}: {error.strerror or error}"
-            disk_error = ContainerConfigError(message, reason=volume_files.MOUNT_REASON)
+            disk_error = volume_files.mount_error(f"{error.filename or 'volume'}: {error.strerror or error}")
             self._report_mount_error(task, disk_error)
             raise disk_error from error
         finally:

@@ -5,7 +5,7 @@
 * `PipeReader` is pushed: it reads whenever there is output, unless its consumer is full. `container_process` and
   `exec_check` use it.
 
-Invariant: a descriptor is registered with the event loop only while somebody waits for it, and closed exactly once.
+Invariant: a descriptor is registered with the event loop only while a task waits for it, and closed exactly once.
 """
 
 import asyncio
@@ -153,7 +153,7 @@ class PipeReader:
     Args:
         descriptor: becomes non-blocking; closed by `drain`, or at the end of the stream.
         feed: takes data, at most PUSHED_BYTES each.
-        is_full: asked after each `feed`. Whoever makes room calls `resume`.
+        is_full: called after each `feed`. The owner of the consumer calls `resume` when there is room again.
     """
 
     def __init__(

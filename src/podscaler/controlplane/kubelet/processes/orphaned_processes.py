@@ -64,7 +64,7 @@ class OrphanKiller:
         """Remove the session of a command that has exited."""
         self._sessions.get(container_id, {}).pop(pid, None)
 
-    async def kill_rest_of(self, container_id: str) -> None:
+    async def kill_orphans_of(self, container_id: str) -> None:
         """Return when no process of this container is left, or when the scan has failed SCAN_TRIES times (logged).
 
         Raises what the scan raises other than OSError, and CancelledError if the scan is cancelled.

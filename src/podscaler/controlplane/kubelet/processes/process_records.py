@@ -20,7 +20,7 @@ class ProcessRecord:
     start_mark: str
 
 
-def find(pid: int) -> ProcessRecord | None:
+def record_of(pid: int) -> ProcessRecord | None:
     """The record of a running process, None if it has exited."""
     mark = process_identity.start_mark(pid)
     return None if mark is None else ProcessRecord(pid, mark)

@@ -68,7 +68,7 @@ def files(
         if (source := volume.get(kind)) is not None:
             return make(source)
     kinds = ", ".join(sorted(set(volume) - {"name"}))
-    raise _error(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
+    raise mount_error(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
 
 
 def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> VolumeFile:
@@ -77,7 +77,7 @@ def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueTo
     try:
         token = issue(pod, source.get("audience") or "", life_s)
     except StatusError as error:
-        raise _error(f"failed to fetch token: {error.message}") from error
+        raise mount_error(f"failed to fetch token: {error.message}") from error
     return VolumeFile(source["path"], token.encode(), mode)
 
 
@@ -96,7 +96,7 @@ def _projected(
         elif (part := entry.get("serviceAccountToken")) is not None and issue is not None:
             found.append(token_file(part, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
         else:
-            raise _error(f"this node cannot project {', '.join(entry)}")
+            raise mount_error(f"this node cannot project {', '.join(entry)}")
     return found
 
 
@@ -108,7 +108,7 @@ def _from_object(
     if found is None:
         if source.get("optional"):
             return []
-        raise _error(f'{kind.lower()} "{name}" not found')
+        raise mount_error(f'{kind.lower()} "{name}" not found')
     if kind == "Secret":
         content = {key: references.decoded(value) for key, value in (found.get("data") or {}).items()}
     else:
@@ -126,7 +126,7 @@ def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: s
         if item["key"] in content:
             chosen.append(VolumeFile(item["path"], content[item["key"]], _mode(item.get("mode"), mode)))
         elif not source.get("optional"):
-            raise _error(f"references non-existent config key: {item['key']} ({origin})")
+            raise mount_error(f"references non-existent config key: {item['key']} ({origin})")
     return chosen
 
 
@@ -144,21 +144,22 @@ def _downward_text(item: Mapping[str, Any], pod: Mapping[str, Any], place: PodPl
             return references.field_value(pod, reference["fieldPath"], place)
         return references.resource_value(pod, item.get("resourceFieldRef") or {}, "", place)
     except ContainerConfigError as error:
-        raise _error(error.message) from error
+        raise mount_error(error.message) from error
 
 
 def _mode(given: int | None, otherwise: int) -> int:
     return otherwise if given is None else given
 
 
-def _error(message: str) -> ContainerConfigError:
+def mount_error(message: str) -> ContainerConfigError:
+    """The error of a volume that cannot be mounted."""
     return ContainerConfigError(message, reason=MOUNT_REASON)
 
 
 def safe_path(path: str) -> str:
     """Return `path`. Raises ContainerConfigError unless it is relative and stays within the volume."""
     if path.startswith("/") or ".." in path.split("/") or not path or "\0" in path:
-        raise _error(f'"{path}" is no path within a volume')
+        raise mount_error(f'"{path}" is no path within a volume')
     return path
 
 
@@ -174,7 +175,7 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
     """
     above, _, name = safe_path(file.path).rpartition("/")
     if name in ("", "."):
-        raise _error(f'"{file.path}" is no path of a file')
+        raise mount_error(f'"{file.path}" is no path of a file')
     with _opened(folder, above) as parent:
         draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
         with contextlib.suppress(FileNotFoundError):

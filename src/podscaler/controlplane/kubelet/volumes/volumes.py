@@ -63,22 +63,19 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _host_path(source: Mapping[str, Any]) -> str:
     path, kind = source["path"], source.get("type") or ""
     if "\0" in path:
-        raise ContainerConfigError(
-            "hostPath holds a NUL byte, which no path can have", reason=volume_files.MOUNT_REASON
-        )
+        raise volume_files.mount_error("hostPath holds a NUL byte, which no path can have")
     if kind == "DirectoryOrCreate":
         os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
     elif kind == "FileOrCreate":
         if not os.path.exists(path):  # an existing file is not opened: opening a FIFO would block
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     elif kind not in ("", "Directory", "File"):
-        raise ContainerConfigError(f"hostPath type {kind} is not supported", reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error(f"hostPath type {kind} is not supported")
     if not os.path.exists(path):
-        raise ContainerConfigError(f"hostPath {path} does not exist", reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error(f"hostPath {path} does not exist")
     expected = kind.removesuffix("OrCreate")
     if (expected == "Directory" and not os.path.isdir(path)) or (expected == "File" and not os.path.isfile(path)):
-        message = f"hostPath type check failed: {path} is not a {expected.lower()}"
-        raise ContainerConfigError(message, reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error(f"hostPath type check failed: {path} is not a {expected.lower()}")
     return str(path)
 
 

@@ -1,4 +1,4 @@
-"""What containers and earlier runs leave behind: what is killed, and what is nobody's business."""
+"""Orphaned processes of containers and of earlier runs: which ones are killed, and which ones are left alone."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ async def threads() -> AsyncIterator[ThreadPool]:
 
 
 def write_record(folder: Path, container_id: str, pid: int) -> None:
-    noted = process_records.find(pid)
+    noted = process_records.record_of(pid)
     assert noted is not None
     process_records.write(folder, container_id, noted)
 
@@ -82,7 +82,7 @@ def escaped(mark: str, value: str) -> int:
 async def test_what_a_container_left_over_is_killed(threads: ThreadPool) -> None:
     """A process with a session of its own is found by its mark; that of another container is not touched."""
     mine, others = (escaped(process_identity.CONTAINER_VARIABLE, value) for value in (INSTANCE, f"{INSTANCE}-others"))
-    await OrphanKiller(threads, VirtualClock()).kill_rest_of(INSTANCE)
+    await OrphanKiller(threads, VirtualClock()).kill_orphans_of(INSTANCE)
     try:
         assert await gone(mine)
         assert process_identity.start_mark(others) is not None
@@ -92,7 +92,7 @@ async def test_what_a_container_left_over_is_killed(threads: ThreadPool) -> None
 
 
 async def test_orphans_are_killed_if_they_are_proven(threads: ThreadPool, tmp_path: Path) -> None:
-    """By note and start, or by mark; a pid that somebody else has now, and unmarked processes, live on."""
+    """By record and start time, or by mark; a reused pid and unmarked processes are left alone."""
     noted, innocent = (
         subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL) for _ in range(2)
     )
@@ -154,7 +154,7 @@ needs_proc = prerequisites.PROC.mark(is_there=sys.platform == "linux")
 
 @needs_proc
 async def test_a_copied_environment_makes_no_orphan(tmp_path: Path) -> None:
-    """A process of a session that somebody else leads lives on, whatever its environment says."""
+    """A process in a session whose leader is not ours is left alone, whatever its environment."""
     with running(*SHELL, f"PODSCALER_INSTANCE={INSTANCE} sleep 1000 & echo $!; wait", env=ENV) as outsider:
         child = int(first_line(outsider))
         await _until_marked(child)
@@ -164,7 +164,7 @@ async def test_a_copied_environment_makes_no_orphan(tmp_path: Path) -> None:
 
 @needs_proc
 async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
-    """A process with a terminal that we did not open lives on, and so does the one that serves the terminal (tmux)."""
+    """A process with a terminal that we did not open is left alone, and so is the server of the terminal (tmux)."""
     master, slave = pty.openpty()
     script = "exec 3<&0 0</dev/null; setsid --ctty sleep 1000 <&3 >/dev/null 2>&1 & echo $!; exec 3<&-; wait"
     try:
@@ -184,7 +184,7 @@ async def test_an_interactive_shell_is_no_orphan(tmp_path: Path) -> None:
 
 @needs_proc
 async def test_a_recorded_session_is_ours_without_a_mark(tmp_path: Path) -> None:
-    """What cleared its environment is killed with the session that its container was started in."""
+    """A process that cleared its environment is killed with the recorded session of its container."""
     with running(*SHELL, "env -i /bin/sleep 1000 & echo $!; wait", env=ENV) as container:
         child = int(first_line(container))
         write_record(tmp_path, "c1", container.pid)
@@ -201,11 +201,11 @@ async def test_a_command_with_a_terminal_ends_with_its_container(threads: Thread
     try:
         with running(sys.executable, "-c", TAKE_TERMINAL, env=ENV | mark, stdin=slave) as command:
             await _until(lambda: (found := process_identity.facts(command.pid)) is not None and found.has_terminal)
-            killer, record = OrphanKiller(threads, VirtualClock()), process_records.find(command.pid)
+            killer, record = OrphanKiller(threads, VirtualClock()), process_records.record_of(command.pid)
             assert record is not None
             killer.add_session(INSTANCE, record)
             reaped = asyncio.create_task(asyncio.to_thread(command.wait))
-            await killer.kill_rest_of(INSTANCE)
+            await killer.kill_orphans_of(INSTANCE)
             assert await reaped == -signal.SIGKILL
     finally:
         os.close(master)
@@ -241,14 +241,14 @@ class FailingThreads(ThreadPool):
         return 0
 
 
-async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
-    """It is repeated after a moment; who came meanwhile is served by the next one."""
+async def test_a_scan_that_fails_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    """It is repeated after a delay; containers that ended meanwhile are served by the next scan."""
     threads, clock = FailingThreads(1), VirtualClock()
     killer = OrphanKiller(threads, clock)
-    first = asyncio.create_task(killer.kill_rest_of("a"))
+    first = asyncio.create_task(killer.kill_orphans_of("a"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    second = asyncio.create_task(killer.kill_rest_of("b"))
+    second = asyncio.create_task(killer.kill_orphans_of("b"))
     await clock.advance(orphaned_processes.SCAN_RETRY_S)
     await asyncio.gather(first, second)
     assert threads.looks == [{"a"}, {"a"}, {"b"}]
@@ -256,10 +256,10 @@ async def test_a_look_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureF
     threads.close()
 
 
-async def test_looks_that_always_fail_keep_nobody_waiting() -> None:
-    """After a few tries the containers end without it."""
+async def test_scans_that_always_fail_are_given_up() -> None:
+    """After SCAN_TRIES the containers end without a scan."""
     threads, clock = FailingThreads(orphaned_processes.SCAN_TRIES), VirtualClock()
-    waiting = asyncio.create_task(OrphanKiller(threads, clock).kill_rest_of("a"))
+    waiting = asyncio.create_task(OrphanKiller(threads, clock).kill_orphans_of("a"))
     await clock.advance(10)
     await waiting
     assert threads.looks == [{"a"}] * orphaned_processes.SCAN_TRIES
@@ -271,10 +271,10 @@ async def test_an_unexpected_error_of_a_scan_reaches_its_callers_alone() -> None
     error = RuntimeError("a bug")
     threads = FailingThreads(1, error)
     killer = OrphanKiller(threads, VirtualClock())
-    failed = [asyncio.create_task(killer.kill_rest_of(name)) for name in ("a", "b", "b")]
+    failed = [asyncio.create_task(killer.kill_orphans_of(name)) for name in ("a", "b", "b")]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    meanwhile = asyncio.create_task(killer.kill_rest_of("c"))
+    meanwhile = asyncio.create_task(killer.kill_orphans_of("c"))
     async with asyncio.timeout(WITHIN_S):
         assert await asyncio.gather(*failed, meanwhile, return_exceptions=True) == [error, error, error, None]
     assert threads.looks == [{"a", "b"}, {"c"}]
@@ -286,20 +286,20 @@ async def test_a_scan_after_one_that_failed_unexpectedly_works() -> None:
     threads = FailingThreads(1, RuntimeError("a bug"))
     killer = OrphanKiller(threads, VirtualClock())
     with pytest.raises(RuntimeError, match="a bug"):
-        await killer.kill_rest_of("a")
-    await killer.kill_rest_of("a")
+        await killer.kill_orphans_of("a")
+    await killer.kill_orphans_of("a")
     assert threads.looks == [{"a"}, {"a"}]
     threads.close()
 
 
 async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
-    """Nobody waits for what no longer runs: neither the containers of the scan, nor those that ended meanwhile."""
+    """Neither the containers of the scan nor those that ended meanwhile wait for it any longer."""
     threads = FailingThreads(1)
     killer = OrphanKiller(threads, VirtualClock())
-    callers = [asyncio.create_task(killer.kill_rest_of("a"))]
+    callers = [asyncio.create_task(killer.kill_orphans_of("a"))]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    callers.append(asyncio.create_task(killer.kill_rest_of("b")))
+    callers.append(asyncio.create_task(killer.kill_orphans_of("b")))
     await asyncio.sleep(0)
     assert killer._scanning is not None
     killer._scanning.cancel()
