@@ -54,9 +54,9 @@ KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
 )
 def test_what_is_no_patch(body: str, patch_type: patching.PatchType, text: str) -> None:
     """A body of the wrong shape is a 400."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         patching.parse(body.encode(), patch_type)
-    assert (refused.value.code, refused.value.message) == (400, text)
+    assert (raised.value.code, raised.value.message) == (400, text)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_warnings() -> None:
 )
 def test_outcome_is_refused(patch: Any, text: str) -> None:
     """An outcome that cannot be decoded is a 422 at `patch`, as upstream has it."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         decoded(patch, "Strict")
-    [cause] = refused.value.causes
-    assert (refused.value.code, cause.field, cause.message.endswith(text)) == (422, "patch", True)
+    [cause] = raised.value.causes
+    assert (raised.value.code, cause.field, cause.message.endswith(text)) == (422, "patch", True)
 
 
 def test_strategic_merges_tell_problems_in_their_order() -> None:
