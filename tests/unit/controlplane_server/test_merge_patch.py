@@ -37,7 +37,7 @@ def test_merge_leaves_its_arguments_alone() -> None:
 
 
 def test_merged_objects_are_in_the_order_of_names() -> None:
-    """A refusal quotes the outcome as upstream does: what was merged sorted, what was left alone as it was."""
+    """An API error quotes the outcome as upstream does: what was merged sorted, what was left alone as it was."""
     target = {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",

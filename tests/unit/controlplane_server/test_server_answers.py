@@ -46,8 +46,8 @@ async def test_of_json_as_yaml() -> None:
     assert answer == EncodedResponse(b"a: 1\n", 200, "application/yaml")
 
 
-async def test_refusal_keeps_headers() -> None:
-    """A refusal is its Status, with the headers that it asks for."""
+async def test_an_error_keeps_headers() -> None:
+    """An API error is its Status, with the headers that it asks for."""
     error = StatusError("later", code=503, reason="ServiceUnavailable", headers={"Retry-After": "1"})
     answer = await responses.of_error(error, negotiation.PLAIN)
     assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})

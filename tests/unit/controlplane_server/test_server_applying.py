@@ -196,8 +196,8 @@ async def test_who_may_only_patch_creates_nothing(server: Running) -> None:
         ),
     ],
 )
-async def test_refusals(server: Running, config: Any, query: str, code: int, message: str) -> None:
-    """What cannot be applied is refused in upstream's words."""
+async def test_errors(server: Running, config: Any, query: str, code: int, message: str) -> None:
+    """What cannot be applied is an error in upstream's words."""
     reply = await apply(server, f"{AUTOSCALERS}/web", config, query)
     assert (reply.status, reply.body["message"].endswith(message)) == (code, True), reply.body["message"]
 
@@ -242,7 +242,7 @@ _NOT_CONVERTED = f"unable to convert unstructured object to {KIND}: cannot conve
     ],
 )
 async def test_configurations_that_cannot_be_converted(server: Running, first: str, message: str) -> None:
-    """Where another version was applied before, the refusal says which step of the merge failed."""
+    """Where another version was applied before, the API error says which step of the merge failed."""
     await apply(server, f"{AUTOSCALERS_V1}/web", autoscaler("v1"), f"fieldManager={first}")
     reply = await apply(server, f"{AUTOSCALERS}/web", autoscaler(maxReplicas=1.5), "fieldManager=a&force=true")
     assert (reply.status, reply.body["message"]) == (500, message)

@@ -176,7 +176,7 @@ HITS = f"{CUSTOM_PATH}/namespaces/shop/pods/*/hits"
         ("GET", f"{HITS}?watch=true", 405, "the server does not allow this method on the requested resource"),
     ],
 )
-async def test_refusals(server: Running, method: str, path: str, code: int, text: str) -> None:
+async def test_errors(server: Running, method: str, path: str, code: int, text: str) -> None:
     """Metrics can be read, and nothing else."""
     reply = await server.request(method, path)
     assert (reply.status, reply.body["message"]) == (code, text)

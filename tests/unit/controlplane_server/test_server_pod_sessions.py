@@ -308,11 +308,11 @@ def _no_port(text: str, why: str) -> str:
 )
 async def test_refusals_of_the_node(server: Running, what: str, status: int, text: str) -> None:
     """What the node refuses is a plain text, which clients show behind `unable to upgrade connection`."""
-    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
         await open_socket(server, what, "v4.channel.k8s.io")
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     reply = await server.get(f"{PODS}/{what}", headers=headers)
-    assert (refused.value.status, reply.status, reply.body) == (status, status, text)
+    assert (raised.value.status, reply.status, reply.body) == (status, status, text)
 
 
 async def test_spdy_is_not_spoken(server: Running) -> None:
@@ -324,10 +324,10 @@ async def test_spdy_is_not_spoken(server: Running) -> None:
 
 async def test_protocols_in_common(server: Running) -> None:
     """A client that speaks none of ours gets 403, one that names none the oldest."""
-    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
         await open_socket(server, "one/exec?command=a&stdout=1", "v9.channel.k8s.io")
     got = await messages(await open_socket(server, "one/exec?command=a&stdout=1"))
-    assert refused.value.status == 403
+    assert raised.value.status == 403
     assert got[-1] == b"\x03command terminated with non-zero exit code: error executing command [a], exit code 7"
 
 
@@ -357,9 +357,9 @@ async def test_token_among_the_protocols(server: Running) -> None:
     async with aiohttp.ClientSession() as browser:
         socket = await browser.ws_connect(path, protocols=(told(ADMIN_TOKEN), "v4.channel.k8s.io"))
         assert (socket.protocol, len(await messages(socket))) == ("v4.channel.k8s.io", 3)
-        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
             await browser.ws_connect(path, protocols=(told("wrong"), "v4.channel.k8s.io"))
-    assert refused.value.status == 401
+    assert raised.value.status == 401
 
 
 class TunnelClient:

@@ -57,7 +57,7 @@ def _normal(value: Any) -> Any:
         pytest.param("/apis", id="groups"),
         pytest.param("/api", id="core versions"),
         pytest.param("/apis/apps/v1", id="resources"),
-        pytest.param(f"{MAPS}/none", id="a refusal"),
+        pytest.param(f"{MAPS}/none", id="an API error"),
     ],
 )
 async def test_the_same_as_json(server: Running, path: str) -> None:

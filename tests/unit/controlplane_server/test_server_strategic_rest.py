@@ -1,4 +1,4 @@
-"""What refusals show of a strategic merge: the patch without what the merge took out of it."""
+"""What API errors show of a strategic merge: the patch without what the merge took out of it."""
 
 from typing import Any
 

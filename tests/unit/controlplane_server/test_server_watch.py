@@ -165,7 +165,7 @@ async def test_a_watcher_that_falls_behind_is_told(server: Running, monkeypatch:
 
 
 async def test_refusals_come_before_the_stream(server: Running) -> None:
-    """What is wrong with the request itself is an ordinary refusal."""
+    """What is wrong with the request itself is an ordinary API error."""
     replies = [
         await server.get(f"{CONFIG_MAPS}?watch=true&labelSelector=a%20in%20("),
         await server.get(f"{CONFIG_MAPS}?watch=true&timeoutSeconds=x"),

@@ -193,8 +193,8 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
         ),
     ],
 )
-def test_refusals(patch: Object, code: int, text: str) -> None:
-    """A patch that makes no sense is refused with upstream's text."""
-    with pytest.raises(StatusError) as refused:
+def test_errors(patch: Object, code: int, text: str) -> None:
+    """A patch that makes no sense is an error with upstream's text."""
+    with pytest.raises(StatusError) as raised:
         strategic_merge.merged({"containers": [{"name": "a"}], "s": ["a"], "nulls": None, "none": []}, patch, SCHEMA)
-    assert (refused.value.code, refused.value.message) == (code, text)
+    assert (raised.value.code, raised.value.message) == (code, text)

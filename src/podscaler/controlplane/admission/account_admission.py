@@ -55,9 +55,9 @@ def complete(pod: Object, objects: Objects, random: Random) -> None:
 
 def _is_mounted(spec: Object, account: Object) -> bool:
     """Whether the token is mounted: by the field of the pod, else of its account, else yes."""
-    for wanted in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
-        if wanted is not None:
-            return bool(wanted)
+    for setting in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
+        if setting is not None:
+            return bool(setting)
     return True
 
 

@@ -38,8 +38,8 @@ def _check_role(objects: Objects, authorizer: Authorizer, kind: str, new: Object
     metadata = new["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     plural = kind.partition(".")[0]
-    wanted = Attributes("escalate", group=_GROUP, resource=plural, namespace=namespace, name=name)
-    if authorizer.decide(user, wanted).allowed:
+    requested = Attributes("escalate", group=_GROUP, resource=plural, namespace=namespace, name=name)
+    if authorizer.decide(user, requested).allowed:
         return
     why = _excess(authorizer, user, namespace, policy_rules.rules_of(new))
     if not why and (new.get("aggregationRule") or (old or {}).get("aggregationRule")):
@@ -56,8 +56,8 @@ def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Obj
     is_role = reference.get("kind") == "Role"
     role = (namespace if is_role else "", reference.get("name", ""))
     plural = "roles" if is_role else "clusterroles"
-    wanted = Attributes("bind", group=_GROUP, resource=plural, namespace=namespace, name=role[1])
-    if authorizer.decide(user, wanted).allowed:
+    requested = Attributes("bind", group=_GROUP, resource=plural, namespace=namespace, name=role[1])
+    if authorizer.decide(user, requested).allowed:
         return
     rules = authorizer.policy.rules_of_role(role)
     if rules is None:
@@ -73,10 +73,10 @@ def _user_to_check() -> User | None:
     return None if users.MASTERS in user.groups else user
 
 
-def _excess(authorizer: Authorizer, user: User, namespace: str, wanted: tuple[PolicyRule, ...]) -> str:
+def _excess(authorizer: Authorizer, user: User, namespace: str, requested: tuple[PolicyRule, ...]) -> str:
     """Upstream's text about the rules that `user` would grant but does not have; empty without such rules."""
     held, errors = authorizer.policy.rules(user, namespace)
-    lacking = policy_rules.missing(held, wanted)
+    lacking = policy_rules.missing(held, requested)
     if not lacking:
         return ""
     lines = sorted({policy_rules.shown(rule) for rule in policy_rules.compacted(lacking)})

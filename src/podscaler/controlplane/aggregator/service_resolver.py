@@ -61,11 +61,13 @@ def find_port(service: Object, number: int) -> Object | None:
 
 def ready(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
     """The addresses of endpoints that are ready, on the port of that name."""
-    for one in slices:
-        number = next((each.get("port") for each in one.get("ports") or [] if each.get("name", "") == port_name), None)
-        if number is None or one.get("addressType") == "FQDN":
+    for endpoint_slice in slices:
+        number = next(
+            (each.get("port") for each in endpoint_slice.get("ports") or [] if each.get("name", "") == port_name), None
+        )
+        if number is None or endpoint_slice.get("addressType") == "FQDN":
             continue
-        for endpoint in one.get("endpoints") or []:
+        for endpoint in endpoint_slice.get("endpoints") or []:
             if (endpoint.get("conditions") or {}).get("ready", True) is not False and endpoint.get("addresses"):
                 yield endpoint["addresses"][0], number
 

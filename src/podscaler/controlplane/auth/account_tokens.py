@@ -30,6 +30,7 @@ from podscaler.controlplane.storage.entries import Entry
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 CLAIM = "kubernetes.io"
 DEFAULT_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
+"""The audiences of this API server: it accepts tokens that are valid for one of them."""
 POD_TOKEN_LIFE_S = 3607
 """The lifetime that the token volume of every pod requests; such tokens get `EXTENDED_LIFE_S`, for clients that never
 read the file again."""
@@ -157,8 +158,8 @@ class AccountTokens:
             return claims
         common = [audience for audience in claims.get("aud") or () if audience in audiences]
         if not common:
-            given, wanted = quoted(claims.get("aud") or ()), quoted(audiences)
-            return TokenError(f"token audiences {given} is invalid for the target audiences {wanted}")
+            given, expected = quoted(claims.get("aud") or ()), quoted(audiences)
+            return TokenError(f"token audiences {given} is invalid for the target audiences {expected}")
         return self._find_error(claims) or AuthenticatedUser(_user(claims), common)
 
     def _verified(self, token: str) -> dict[str, Any] | TokenError | None:

@@ -53,17 +53,12 @@ class Authenticator:
         self._digests = [(_digest(token), user) for token, user in tokens.items()]
         self._accounts = accounts
 
-    @property
-    def audiences(self) -> Sequence[str]:
-        """The audiences of this API server: a token must be valid for one of them to be accepted."""
-        return DEFAULT_AUDIENCES
-
     def user_of(self, authorization: str) -> User | None:
         """The user of an `Authorization` header; None for one that is empty, of another scheme, or not accepted."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             return None
-        found = self.user_of_token(token.strip(), self.audiences)
+        found = self.user_of_token(token.strip(), DEFAULT_AUDIENCES)
         return found.user if isinstance(found, AuthenticatedUser) else None
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError:
@@ -77,7 +72,7 @@ class Authenticator:
             if hmac.compare_digest(digest, given):
                 user = owner
         if user is not None:
-            common = [audience for audience in audiences if audience in self.audiences]
+            common = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]
             return AuthenticatedUser(user, common) if common else INVALID_TOKEN
         found = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
         return found or INVALID_TOKEN

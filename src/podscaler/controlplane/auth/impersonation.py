@@ -70,11 +70,11 @@ def requested_user(headers: MultiMapping[str]) -> User | None:
     raise StatusError(text, code=400, reason="BadRequest")
 
 
-def impersonate(wanted: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
+def impersonate(impersonated: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
     """The impersonated user, with the groups that every user of its kind has.
 
     Args:
-        wanted: the requested user.
+        impersonated: the requested user.
         user: the user who sent the request.
         request: the attributes of the request.
         authorizer: checks the rights of `user`.
@@ -83,22 +83,22 @@ def impersonate(wanted: User, user: User, request: Attributes, authorizer: Autho
         StatusError: 403.
     """
     first: StatusError | None = None
-    for mode in _modes(wanted, user):
-        error = _find_error(mode, wanted, user, request, authorizer)
+    for mode in _modes(impersonated, user):
+        error = _find_error(mode, impersonated, user, request, authorizer)
         if error is None:
-            return _completed(wanted)
+            return _completed(impersonated)
         first = first or error
     if first is None:
         raise AssertionError("the legacy mode always applies")
     raise first
 
 
-def _modes(wanted: User, user: User) -> Iterator[_Mode]:
+def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
     """The modes that apply, most specific first; the legacy one is always the last."""
-    is_bare = not (wanted.groups or wanted.uid or wanted.extra)
-    account, is_node = users.parse_account_name(wanted.name), _node_of(wanted.name) != ""
+    is_bare = not (impersonated.groups or impersonated.uid or impersonated.extra)
+    account, is_node = users.parse_account_name(impersonated.name), _node_of(impersonated.name) != ""
     if is_node and is_bare:
-        if users.parse_account_name(user.name) and _node_of(wanted.name) in user.extra.get(_NODE_KEY, ()):
+        if users.parse_account_name(user.name) and _node_of(impersonated.name) in user.extra.get(_NODE_KEY, ()):
             yield _Mode("associated-node")
         yield _Mode("arbitrary-node")
     elif account and is_bare:
@@ -109,10 +109,10 @@ def _modes(wanted: User, user: User) -> Iterator[_Mode]:
 
 
 def _find_error(
-    mode: _Mode, wanted: User, user: User, request: Attributes, authorizer: Authorizer
+    mode: _Mode, impersonated: User, user: User, request: Attributes, authorizer: Authorizer
 ) -> StatusError | None:
     """The first missing right of a mode, None where `user` has them all."""
-    needed = list(_identity(mode, wanted))
+    needed = list(_identity(mode, impersonated))
     if mode.name:
         needed.insert(0, replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
     for attributes in needed:
@@ -125,35 +125,35 @@ def _find_error(
     return None
 
 
-def _identity(mode: _Mode, wanted: User) -> Iterator[Attributes]:
+def _identity(mode: _Mode, impersonated: User) -> Iterator[Attributes]:
     """The attributes that must be allowed for the parts of the impersonated identity."""
-    account, node = users.parse_account_name(wanted.name), _node_of(wanted.name)
+    account, node = users.parse_account_name(impersonated.name), _node_of(impersonated.name)
     part = Attributes(mode.verb, group=mode.group)
     if account:
         yield replace(part, resource="serviceaccounts", namespace=account[0], name=account[1])
     elif node and mode.name:
         yield replace(part, resource="nodes", name="*" if mode.name == "associated-node" else node)
     else:
-        yield replace(part, resource="users", name=wanted.name)
-    for group in wanted.groups:
+        yield replace(part, resource="users", name=impersonated.name)
+    for group in impersonated.groups:
         yield replace(part, resource="groups", name=group)
     part = Attributes(mode.verb, group=_AUTHENTICATION)
-    if wanted.uid:
-        yield replace(part, resource="uids", name=wanted.uid)
-    for key, values in wanted.extra.items():
+    if impersonated.uid:
+        yield replace(part, resource="uids", name=impersonated.uid)
+    for key, values in impersonated.extra.items():
         for value in values:
             yield replace(part, resource="userextras", subresource=key, name=value)
 
 
-def _completed(wanted: User) -> User:
+def _completed(impersonated: User) -> User:
     """The impersonated user with the groups that every user of its kind has."""
-    if wanted.name == users.ANONYMOUS_NAME:
-        groups = [group for group in wanted.groups if group != users.UNAUTHENTICATED]
-        return replace(wanted, groups=(*groups, users.UNAUTHENTICATED))
-    account = users.parse_account_name(wanted.name)
-    if account and not wanted.groups:
-        return replace(wanted, groups=users.account_groups(account[0]))
-    return wanted
+    if impersonated.name == users.ANONYMOUS_NAME:
+        groups = [group for group in impersonated.groups if group != users.UNAUTHENTICATED]
+        return replace(impersonated, groups=(*groups, users.UNAUTHENTICATED))
+    account = users.parse_account_name(impersonated.name)
+    if account and not impersonated.groups:
+        return replace(impersonated, groups=users.account_groups(account[0]))
+    return impersonated
 
 
 def _node_of(name: str) -> str:

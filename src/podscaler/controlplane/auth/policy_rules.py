@@ -82,9 +82,9 @@ EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((A
 """What cluster-admin allows."""
 
 
-def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The parts of `wanted` that `held` does not cover: rules with one verb and one resource, name or URL each."""
-    parts = [part for rule in wanted for part in _parts(rule)]
+def missing(held: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts of `requested` that `held` does not cover: rules with one verb and one resource, name or URL each."""
+    parts = [part for rule in requested for part in _parts(rule)]
     return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in held)]
 
 
@@ -108,9 +108,9 @@ def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
         return False
     if rule.names and not (part.names and part.names[0] in rule.names):
         return False
-    wanted = part.resources[0]
-    _, slash, subresource = wanted.partition("/")
-    return bool({ALL, wanted, f"*/{subresource}" if slash else wanted} & set(rule.resources))
+    requested = part.resources[0]
+    _, slash, subresource = requested.partition("/")
+    return bool({ALL, requested, f"*/{subresource}" if slash else requested} & set(rule.resources))
 
 
 def compacted(parts: Iterable[PolicyRule]) -> list[PolicyRule]:

@@ -55,7 +55,7 @@ def _lines(path: Path, content: bytes) -> list[str]:
 
 def _user(row: Sequence[str], place: str) -> tuple[str, User]:
     if len(row) < COLUMNS_MIN:
-        raise UsageError(f"{place}: a token, a user's name and a uid are wanted, separated by commas")
+        raise UsageError(f"{place}: expected a token, a user name and a uid, separated by commas")
     token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])
     if not token or not name:
         raise UsageError(f"{place}: the {'name' if token else 'token'} is empty")

@@ -132,8 +132,8 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     now = _instant(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
-    usage = ExtendedKeyUsageOID.CLIENT_AUTH
-    builder = _leaf_builder(_user(name, groups), authority, key, now=now, life=CLIENT_LIFE, usage=usage)
+    builder = _builder(_user(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
+    builder = _restricted(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
     certificate = builder.sign(authority.key, hashes.SHA256())
     return ClientPair(_pem(certificate), _key_pem(key))
 
@@ -215,28 +215,13 @@ def _new_authority(now: datetime) -> _Pair:
 
 def _new_server(authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
-    usage = ExtendedKeyUsageOID.SERVER_AUTH
-    builder = _leaf_builder(_name("kube-apiserver"), authority, key, now=now, life=SERVER_LIFE, usage=usage)
+    builder = _builder(_name("kube-apiserver"), authority.certificate.subject, key, now=now, life=SERVER_LIFE)
+    builder = _restricted(builder, ExtendedKeyUsageOID.SERVER_AUTH)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(names, critical=False)
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(identifier, critical=False)
     return _Pair(key, builder.sign(authority.key, hashes.SHA256()))
-
-
-def _leaf_builder(
-    subject: x509.Name,
-    issuer: _Pair,
-    key: ec.EllipticCurvePrivateKey,
-    *,
-    now: datetime,
-    life: timedelta,
-    usage: x509.ObjectIdentifier,
-) -> x509.CertificateBuilder:
-    """A certificate that signs no others; `usage` is client or server authentication."""
-    builder = _builder(subject, issuer.certificate.subject, key, now=now, life=life)
-    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
-    return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
 def _builder(
@@ -246,6 +231,12 @@ def _builder(
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now - CLOCK_SKEW).not_valid_after(now + life)
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
+
+def _restricted(builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> x509.CertificateBuilder:
+    """The builder of a certificate that signs no others; `usage` is client or server authentication."""
+    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+    return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
 def _name(common_name: str) -> x509.Name:

@@ -96,8 +96,8 @@ def unknown_fields(operations: Sequence[Operation]) -> list[str]:
     ]
 
 
-def _not_decodable(value: Any, wanted: str) -> StatusError:
-    text = f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go value of type {wanted}"
+def _not_decodable(value: Any, go_type: str) -> StatusError:
+    text = f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go value of type {go_type}"
     return StatusError(text, code=400, reason="BadRequest")
 
 

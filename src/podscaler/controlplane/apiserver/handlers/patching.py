@@ -75,7 +75,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Patching:
+class Patcher:
     """Applies a patch to an object in one version and decodes the result; appends to `warnings`."""
 
     patch: Patch
@@ -151,12 +151,12 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
         return await _apply(server, request)
     options = queries.patch_options(request.query, applies=False)
     parsed = await receive(request)
-    patching = Patching(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
+    patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
     before: Object = {}
 
     def change(stored: Object) -> Object:
         before.update(stored)
-        obj, kind = patching.decoded(request.served.version.from_storage(stored))
+        obj, kind = patcher.decoded(request.served.version.from_storage(stored))
         names.check_name(obj, path.name)
         names.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)

@@ -16,7 +16,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.apiserver.handlers import review_selectors
 from podscaler.controlplane.apiserver.http import http_errors
-from podscaler.controlplane.auth.account_tokens import TokenError
+from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenError
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, aggregated
 from podscaler.controlplane.auth.policy_rules import EVERYTHING, PolicyRule
@@ -72,7 +72,7 @@ def _token(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
     if not spec.get("token"):
         raise http_errors.bad_request("token is required for TokenReview in authentication")
-    audiences = list(spec.get("audiences") or context.authenticator.audiences)
+    audiences = list(spec.get("audiences") or DEFAULT_AUDIENCES)
     found = context.authenticator.user_of_token(spec["token"], audiences)
     if isinstance(found, TokenError):
         return {"user": {}, "error": found.message}
@@ -98,13 +98,13 @@ def _local_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
     namespace = (review.get("metadata") or {}).get("namespace", "")
     errors = _attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review, but_namespace=True)
-    wanted = spec.get("resourceAttributes")
-    if wanted is not None and wanted.get("namespace", "") != namespace:
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is not None and resource_attributes.get("namespace", "") != namespace:
         path = "spec.resourceAttributes.namespace"
-        errors.append(field.invalid(path, wanted.get("namespace", ""), "must match metadata.namespace"))
-    if (non_resource := spec.get("nonResourceAttributes")) is not None:
+        errors.append(field.invalid(path, resource_attributes.get("namespace", ""), "must match metadata.namespace"))
+    if (non_resource_attributes := spec.get("nonResourceAttributes")) is not None:
         text = "disallowed on this kind of request"
-        errors.append(field.invalid("spec.nonResourceAttributes", _go_path(non_resource), text))
+        errors.append(field.invalid("spec.nonResourceAttributes", _go_path(non_resource_attributes), text))
     _raise_if(errors)
     return _access_status(spec, _subject(spec), context.authorizer)
 
@@ -150,29 +150,29 @@ def _access_status(spec: Mapping[str, Any], user: User, authorizer: Authorizer) 
 
 
 def _attributes(spec: Mapping[str, Any]) -> Attributes:
-    wanted = spec.get("resourceAttributes")
-    if wanted is None:
-        non_resource = spec.get("nonResourceAttributes") or {}
-        return Attributes(non_resource.get("verb", ""), path=non_resource.get("path", ""))
-    names = ("group", "resource", "subresource", "namespace", "name")
-    return Attributes(wanted.get("verb", ""), **{name: wanted.get(name, "") for name in names})
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is None:
+        non_resource_attributes = spec.get("nonResourceAttributes") or {}
+        return Attributes(non_resource_attributes.get("verb", ""), path=non_resource_attributes.get("path", ""))
+    names = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Attributes(**{name: resource_attributes.get(name, "") for name in names})
 
 
 _EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
 def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
-    wanted, non_resource = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if wanted is not None and non_resource is not None:
-        return [field.invalid("spec", _go_path(non_resource), _EXACTLY_ONE)]
-    if wanted is None:
-        return [field.invalid("spec", None, _EXACTLY_ONE)] if non_resource is None else []
-    return review_selectors.errors(wanted)
+    resource_attributes, non_resource_attributes = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource_attributes is not None and non_resource_attributes is not None:
+        return [field.invalid("spec", _go_path(non_resource_attributes), _EXACTLY_ONE)]
+    if resource_attributes is None:
+        return [field.invalid("spec", None, _EXACTLY_ONE)] if non_resource_attributes is None else []
+    return review_selectors.errors(resource_attributes)
 
 
-def _go_path(non_resource: Mapping[str, Any]) -> Object:
+def _go_path(non_resource_attributes: Mapping[str, Any]) -> Object:
     """`nonResourceAttributes` as upstream's messages show them, with the field names of its Go type."""
-    return {"Path": non_resource.get("path", ""), "Verb": non_resource.get("verb", "")}
+    return {"Path": non_resource_attributes.get("path", ""), "Verb": non_resource_attributes.get("verb", "")}
 
 
 def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:

@@ -10,7 +10,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.schema import canonical, restoring
 from podscaler.controlplane.apiserver.handlers import applying, writes
 from podscaler.controlplane.apiserver.handlers.applying import ApplyTarget
-from podscaler.controlplane.apiserver.handlers.patching import Patching, receive
+from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive
 from podscaler.controlplane.apiserver.http import names, queries, rendering
 from podscaler.controlplane.apiserver.http.bodies import BodyKind
 from podscaler.controlplane.apiserver.http.negotiation import media_type
@@ -47,12 +47,12 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     path = request.path
     names.check_path_name(path.name)
     options = queries.write_options(request.query, "UpdateOptions")
-    wanted = (await request.receive(SCALE, server.kinds, options)).obj
-    names.set_namespace(wanted, path.namespace)
-    names.check_name(wanted, path.name)
-    update = UpdateOptions("", writes.preconditions_of(wanted), options.dry_run, request.author(options))
+    new = (await request.receive(SCALE, server.kinds, options)).obj
+    names.set_namespace(new, path.namespace)
+    names.check_name(new, path.name)
+    update = UpdateOptions("", writes.preconditions_of(new), options.dry_run, request.author(options))
     scale = await server.objects.update_scale(
-        request.key, path.namespace, path.name, lambda _scale: wanted, options=update
+        request.key, path.namespace, path.name, lambda _scale: new, options=update
     )
     return await _scale_response(server, request, scale)
 
@@ -68,11 +68,11 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     if media_type(request.content_type) == applying.APPLY:
         return await _apply(server, request)
     options = queries.patch_options(request.query, applies=False)
-    patching = Patching(await receive(request), SCALE, server.kinds, options.field_validation, request.warnings)
+    patcher = Patcher(await receive(request), SCALE, server.kinds, options.field_validation, request.warnings)
     update = UpdateOptions(dry_run=options.dry_run, author=request.author(options))
 
     def change(scale: Object) -> Object:
-        patched = patching.decoded(scale)[0]
+        patched = patcher.decoded(scale)[0]
         names.check_name(patched, path.name)
         _check_uid(request, patched, scale["metadata"]["uid"])
         return patched
@@ -96,22 +96,22 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
         live = canonical.canonical(scale, SCALE.message)
-        wanted = application.applied(live, entries, request.warnings)
+        new = application.applied(live, entries, request.warnings)
         if request.served.resource.is_custom:
-            _check_custom(live, wanted)
-        names.check_name(wanted, path.name)
-        names.set_namespace(wanted, path.namespace)
-        return wanted
+            _check_custom(live, new)
+        names.check_name(new, path.name)
+        names.set_namespace(new, path.namespace)
+        return new
 
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)
     scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
     return await _scale_response(server, request, scale)
 
 
-def _check_custom(live: Object, wanted: Object) -> None:
+def _check_custom(live: Object, new: Object) -> None:
     """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as upstream."""
-    metadata = {name: value for name, value in wanted["metadata"].items() if name != "managedFields"}
-    if canonical.canonical({**wanted, "metadata": metadata}, SCALE.message) != live:
+    metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
+    if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
         raise api_errors.unnamed_failure(
             f"failed to convert new object (/{metadata.get('name', '')}; autoscaling/v1, Kind=Scale) "
             "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"

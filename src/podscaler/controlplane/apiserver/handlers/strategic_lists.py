@@ -108,15 +108,15 @@ def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) ->
     """
     if not order:
         return
-    wanted = [_identity(item, merge_key) for item in order]
+    identities = [_identity(item, merge_key) for item in order]
     position = 0
     for change in changes:
         if isinstance(change, dict) and "$patch" in change:
             continue
         identity = _identity(change, merge_key)
-        while position < len(wanted) and wanted[position] != identity:
+        while position < len(identities) and identities[position] != identity:
             position += 1
-        if position == len(wanted):
+        if position == len(identities):
             raise StatusError(_order_text(changes, order), code=500)
         position += 1
 
@@ -128,21 +128,21 @@ def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
 
 def in_order(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
     """`values` sorted by the order of the patch (`order`) and of the server (`server_order`), see the module."""
-    wanted = _ranks(order, merge_key)
-    had = _ranks(server_order, merge_key)
-    named = [item for item in values if _rank(item, wanted, merge_key) is not None]
-    others = [item for item in values if _rank(item, wanted, merge_key) is None]
-    named.sort(key=lambda item: _rank(item, wanted, merge_key) or 0)
-    others.sort(key=lambda item: _known_rank(item, had, merge_key))
-    return _interleaved(others, named, had, merge_key)
+    patch_ranks = _ranks(order, merge_key)
+    server_ranks = _ranks(server_order, merge_key)
+    named = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
+    others = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
+    named.sort(key=lambda item: _rank(item, patch_ranks, merge_key) or 0)
+    others.sort(key=lambda item: _known_rank(item, server_ranks, merge_key))
+    return _interleaved(others, named, server_ranks, merge_key)
 
 
-def _interleaved(others: list[Any], named: list[Any], had: dict[Any, int], merge_key: str) -> list[Any]:
+def _interleaved(others: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
     result: list[Any] = []
     left, right = 0, 0
     while left < len(others) and right < len(named):
-        left_rank = _rank(others[left], had, merge_key)
-        right_rank = _rank(named[right], had, merge_key)
+        left_rank = _rank(others[left], server_ranks, merge_key)
+        right_rank = _rank(named[right], server_ranks, merge_key)
         if left_rank is not None and right_rank is not None and left_rank < right_rank:
             result.append(others[left])
             left += 1

@@ -64,8 +64,8 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
         _set_scheduled(pod, rfc3339(server.clock.now_ns()))
         return pod
 
-    wanted = writes.preconditions_of(binding) if request.path.name else Preconditions()  # the old path has none
-    update = UpdateOptions("binding", wanted, dry_run=options.dry_run, author=None)
+    preconditions = writes.preconditions_of(binding) if request.path.name else Preconditions()  # the old path has none
+    update = UpdateOptions("binding", preconditions, dry_run=options.dry_run, author=None)
     await server.objects.update("pods", request.path.namespace, name, change, options=update)
     return await responses.of(CREATED, request.form, status=201)
 
@@ -128,12 +128,12 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
     received = await request.receive(request.kind, server.kinds, options)
     names.set_namespace(received.obj, "")
     names.check_name(received.obj, path.name)
-    wanted = writes.to_storage(request.served.version, received.obj)
-    update = UpdateOptions("finalize", writes.preconditions_of(wanted), options.dry_run, request.author(options))
+    new = writes.to_storage(request.served.version, received.obj)
+    update = UpdateOptions("finalize", writes.preconditions_of(new), options.dry_run, request.author(options))
 
     def change(stored: Object) -> Object:
-        stored["spec"] = wanted.get("spec") or {}
-        stored["metadata"]["resourceVersion"] = wanted["metadata"].get("resourceVersion", "")
+        stored["spec"] = new.get("spec") or {}
+        stored["metadata"]["resourceVersion"] = new["metadata"].get("resourceVersion", "")
         return stored
 
     entry = await server.objects.update(request.key, "", path.name, change, options=update)

@@ -5,7 +5,6 @@ Called by `dispatch`. The response with the token is never stored or logged.
 Source: authentication.k8s.io/v1 TokenRequest, upstream's defaults, validation and messages.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.machinery import field
@@ -25,16 +24,6 @@ _LIFE_S = 3600
 _LIFE_MIN_S = 600
 _LIFE_MAX_S = 1 << 32
 _BOUND_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """The object that a token is to be bound to."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
 
 
 async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -98,28 +87,29 @@ def _bound_objects(server: ServerContext, given: Any, namespace: str, account: s
     """
     if given is None:
         return {}
-    reference = _Reference(*(given.get(key, "") for key in ("apiVersion", "kind", "name", "uid")))
-    group, _, version = reference.api_version.rpartition("/")
-    resource = _BOUND_KINDS.get(reference.kind)
+    kind, name = given.get("kind", ""), given.get("name", "")
+    group, _, version = given.get("apiVersion", "").rpartition("/")
+    resource = _BOUND_KINDS.get(kind)
     if group or resource is None:
-        text = f"cannot bind token to object of type {group}/{version}, Kind={reference.kind}"
+        text = f"cannot bind token to object of type {group}/{version}, Kind={kind}"
         raise http_errors.bad_request(text)
-    found = server.objects.get(resource, "" if resource == "nodes" else namespace, reference.name).decode()
+    found = server.objects.get(resource, "" if resource == "nodes" else namespace, name).decode()
     if resource == "pods" and (found["spec"].get("serviceAccountName") or "default") != account:
         text = f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
         raise http_errors.bad_request(text)
-    _check_uid(reference, found)
-    bound = {reference.kind.lower(): found}
+    _check_uid(given, found)
+    bound = {kind.lower(): found}
     node = server.objects.find("nodes", "", found["spec"].get("nodeName", "")) if resource == "pods" else None
     return bound | ({"node": node.decode()} if node is not None else {})
 
 
-def _check_uid(reference: _Reference, found: Object) -> None:
-    if not reference.uid or reference.uid == found["metadata"]["uid"]:
+def _check_uid(reference: Object, found: Object) -> None:
+    uid, kind, name = reference.get("uid", ""), reference.get("kind", ""), reference.get("name", "")
+    if not uid or uid == found["metadata"]["uid"]:
         return
     why = (
-        f"the UID in the bound object reference ({reference.uid}) does not match the UID in record. "
+        f"the UID in the bound object reference ({uid}) does not match the UID in record. "
         "The object might have been deleted and then recreated"
     )
-    text = f'Operation cannot be fulfilled on {reference.kind} "{reference.name}": {why}'
-    raise StatusError(text, code=409, reason="Conflict", details={"name": reference.name, "kind": reference.kind})
+    text = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+    raise StatusError(text, code=409, reason="Conflict", details={"name": name, "kind": kind})

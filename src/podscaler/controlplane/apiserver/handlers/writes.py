@@ -44,13 +44,13 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     names.set_namespace(received.obj, path.namespace)
     remove_duplicate_owners(received.obj, request.warnings)
     names.check_name(received.obj, path.name)
-    wanted = to_storage(request.served.version, received.obj)
+    new = to_storage(request.served.version, received.obj)
     may_create = request.served.resource.strategy.allows_create_on_update and not path.subresource
     if may_create and server.objects.find(request.key, path.namespace, path.name) is None:
         request.check_may_create(server.authorizer)
-        return await _create(server, request, wanted, options)
-    change = Replacement(wanted)
-    update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, request.author(options))
+        return await _create(server, request, new, options)
+    change = Replacement(new)
+    update = UpdateOptions(path.subresource, preconditions_of(new), options.dry_run, request.author(options))
     entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
     if request.may_warn and change.replaced is not None:
         request.warn(entry, change.replaced.decode())

@@ -145,17 +145,17 @@ def _negotiate(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: 
 def _find_form(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form | None:
     """The form that a clause asks for, None where it is not served."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
-    wanted = clause.parameters.get("as")
-    if not wanted:
+    transformation = clause.parameters.get("as")
+    if not transformation:
         return Form(encoding) if encoding != "protobuf" or has_protobuf else None
-    if encoding == "protobuf" and wanted not in _PROTOBUF_SHAPES:
+    if encoding == "protobuf" and transformation not in _PROTOBUF_SHAPES:
         return None
     version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
     if shapes == "aggregates":
-        is_known = (wanted, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+        is_known = (transformation, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
         return Form(encoding, "discovery") if is_known else None
-    if shapes == "objects" and wanted in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
-        return Form(encoding, _SHAPES[wanted], version)
+    if shapes == "objects" and transformation in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
+        return Form(encoding, _SHAPES[transformation], version)
     return None
 
 

@@ -106,10 +106,10 @@ def table_row(server: ServerContext, request: ResourceRequest, entry: Entry) -> 
 
 def _shown_object(body: bytes, request: ResourceRequest) -> bytes | None:
     """The JSON that a row of a Table holds of its object, None for null."""
-    wanted: IncludeObject = response_encoder.include_object(request.query.text("includeObject"))
-    if wanted == "None":
+    include: IncludeObject = response_encoder.include_object(request.query.text("includeObject"))
+    if include == "None":
         return None
-    return body if wanted == "Object" else _partial(request, body)
+    return body if include == "Object" else _partial(request, body)
 
 
 def _partial(request: ResourceRequest, body: bytes) -> bytes:

@@ -60,8 +60,10 @@ async def execute(server: ServerContext, request: ResourceRequest) -> EncodedRes
             raise SessionFailure("exec command cannot be empty")
         return await container.execute(command, options)
 
-    wanted = _SessionRequest(start, options, "executing command in", command, missing='container not found ("{name}")')
-    return await _serve(server, request, wanted)
+    requested = _SessionRequest(
+        start, options, "executing command in", command, missing='container not found ("{name}")'
+    )
+    return await _serve(server, request, requested)
 
 
 async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
@@ -75,8 +77,8 @@ async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResp
     async def start(container: ContainerSessions) -> PodSession:
         return await container.attach(options)
 
-    wanted = _SessionRequest(start, options, "attaching to", (), missing="container {name} not found in pod {pod}")
-    return await _serve(server, request, wanted)
+    requested = _SessionRequest(start, options, "attaching to", (), missing="container {name} not found in pod {pod}")
+    return await _serve(server, request, requested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +103,27 @@ def _options(query: Query) -> SessionStreams:
 
 
 async def _serve(
-    server: ServerContext, request: ResourceRequest, wanted: _SessionRequest
+    server: ServerContext, request: ResourceRequest, requested: _SessionRequest
 ) -> EncodedResponse | web.StreamResponse:
     pod = pod_targets.pod_of(server, request)
     name = pod_targets.container_of(request.query.text("container"), pod)
     pod_targets.check_host(server, pod)
     pod_targets.check_upgrade(request)
     connections = pod_targets.connections_of(server)
-    options = wanted.options
+    options = requested.options
     if not (options.stdin or options.stdout or options.stderr):
         return responses.text(NO_STREAM, 400)
     container = connections.find_container(pod, name)
     if container is None:
         full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
-        return responses.text(wanted.missing.format(name=name, pod=full_name), 500)
+        return responses.text(requested.missing.format(name=name, pod=full_name), 500)
     if not websockets.is_websocket(request.http):
         raise pod_targets.spdy_not_served()
     framing = channels.COMMAND_PROTOCOLS[websockets.choose_protocol(request.http, channels.COMMAND_PROTOCOLS)]
     server.sessions.check_limit()
     socket = await websockets.open_socket(request.http, framing.name)
     await server.sessions.run(
-        lambda activity: _Session(ChannelSocket(socket, framing, activity), wanted).run(container)
+        lambda activity: _Session(ChannelSocket(socket, framing, activity), requested).run(container)
     )
     return socket
 
@@ -129,18 +131,18 @@ async def _serve(
 class _Session:
     """One session over an open WebSocket."""
 
-    def __init__(self, socket: ChannelSocket, wanted: _SessionRequest) -> None:
+    def __init__(self, socket: ChannelSocket, requested: _SessionRequest) -> None:
         self._socket = socket
-        self._wanted = wanted
+        self._requested = requested
 
     async def run(self, container: ContainerSessions) -> None:
         """Start the session, relay its streams until it ends or the client disconnects, close the connection."""
         try:
             await self._socket.send(self._first_channel(), b"")
             try:
-                session = await self._wanted.start(container)
+                session = await self._requested.start(container)
             except SessionFailure as failure:
-                await self._send_status(failed_status(self._wanted.what, str(failure), self._socket.framing))
+                await self._send_status(failed_status(self._requested.what, str(failure), self._socket.framing))
                 return
             try:
                 await self._relay(session)
@@ -153,9 +155,9 @@ class _Session:
 
     def _first_channel(self) -> int:
         """The channel of the empty message that tells the client that the connection is established."""
-        if self._wanted.options.stdout:
+        if self._requested.options.stdout:
             return channels.STDOUT
-        return channels.STDERR if self._wanted.options.stderr else channels.ERROR
+        return channels.STDERR if self._requested.options.stderr else channels.ERROR
 
     async def _relay(self, session: PodSession) -> None:
         """Relay the streams until the session has ended or the client disconnects."""
@@ -164,7 +166,7 @@ class _Session:
         try:
             await asyncio.wait((receiving, sending), return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
-                await self._send_status(exit_status(sending.result(), self._wanted.command, self._socket.framing))
+                await self._send_status(exit_status(sending.result(), self._requested.command, self._socket.framing))
             else:
                 receiving.result()
         finally:
@@ -177,9 +179,9 @@ class _Session:
         is_disconnected = False
         try:
             async with asyncio.TaskGroup() as pumps:
-                if self._wanted.options.stdout:
+                if self._requested.options.stdout:
                     pumps.create_task(self._pump(channels.STDOUT, session.stdout()))
-                if self._wanted.options.stderr:
+                if self._requested.options.stderr:
                     pumps.create_task(self._pump(channels.STDERR, session.stderr()))
         except* ConnectionError:
             is_disconnected = True
@@ -200,7 +202,7 @@ class _Session:
             _log.info("a stream was closed: %s", error)
 
     async def _take(self, received: ChannelMessage, session: PodSession) -> None:
-        if received.channel == channels.STDIN and self._wanted.options.stdin:
+        if received.channel == channels.STDIN and self._requested.options.stdin:
             if received.ends:
                 await session.end_input()
             else:

@@ -111,8 +111,7 @@ def _list_options(request: ResourceRequest) -> ListOptions:
     if not request.path.name:
         return options
     by_name = f"metadata.name={request.path.name}"
-    texts = (by_name, options.field_selector) if options.field_selector else (by_name,)
-    return replace(options, field_selector=",".join(texts))
+    return replace(options, field_selector=",".join(filter(None, (by_name, options.field_selector))))
 
 
 def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
