@@ -263,7 +263,7 @@ class NodeAgent:
             if change.type != "MODIFIED":
                 continue
             for pod in self._registry.list("pods"):
-                if not scheduler.is_unwanted(pod):
+                if not scheduler.is_skipped(pod):
                     await self._bind(binder, pod)
 
     async def _follow_pods(self, host: Host, binder: Binder) -> None:

@@ -184,7 +184,7 @@ class NodeLogs:
         self._paths = paths
 
     async def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """The log's bytes in chunks; see `podscaler.controlplane.registry.providers.PodLogs`. Raises StatusError 400."""
+        """The log in chunks; see `podscaler.controlplane.registry.providers.PodLogs`. Raises StatusError 400."""
         path = self._paths.log(pod["metadata"]["uid"], options.container, start_number(pod, options))
         cursor = await self._threads.run(_cursor, path, options.tail_lines)
         renderer = Renderer(options, None if options.follow else self._clock.now_ns())
