@@ -1,4 +1,4 @@
-"""Listening sockets of the Service proxy on clusterIPs, and the limit of proxied connections.
+"""Listening sockets of the Service proxy on clusterIPs.
 
 `proxy.ServiceProxy` opens and closes listeners. Closing a listener does not close its connections.
 
@@ -9,13 +9,12 @@ Service gets an annotation.
 import asyncio
 import contextlib
 import errno
-import logging
 import resource
 from dataclasses import dataclass
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.network.balancer import Address, Balancer
-from podscaler.controlplane.network.proxied_connection import ClientSide
+from podscaler.controlplane.network.proxied_connection import ClientSide, ProxiedConnections
 
 BACKLOG = 1024
 LOW_PORT_OFFSETS = range(20_000, 30_000, 1000)
@@ -23,8 +22,6 @@ LOW_PORTS = range(1, 1024)
 RESERVED_FILES = 256
 """Open files that are reserved for everything else in this process."""
 WANTED_FILES = 65_536
-
-_log = logging.getLogger(__name__)
 
 
 def raise_connection_limit() -> int:
@@ -40,38 +37,6 @@ def raise_connection_limit() -> int:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = WANTED_FILES if soft == resource.RLIM_INFINITY else soft
     return max((files - RESERVED_FILES) // 2, 16)
-
-
-class ProxiedConnections:
-    """All proxied connections of this process; those beyond `limit` are reset when they are accepted."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._open: set[ClientSide] = set()
-        self.refused = 0
-
-    def __len__(self) -> int:
-        """The number of open connections."""
-        return len(self._open)
-
-    def admit(self, side: ClientSide) -> bool:
-        """Count a connection; returns False if the limit is reached."""
-        if len(self._open) >= self._limit:
-            self.refused += 1
-            if self.refused & (self.refused - 1) == 0:
-                _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
-            return False
-        self._open.add(side)
-        return True
-
-    def dismiss(self, side: ClientSide) -> None:
-        """Count a connection no longer."""
-        self._open.discard(side)
-
-    def abort_all(self) -> None:
-        """Reset every connection."""
-        for side in list(self._open):
-            side.abort()
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ import contextlib
 import logging
 import socket
 import struct
-from typing import Protocol, cast
+from typing import cast
 
 from podscaler.controlplane.network.balancer import Address, Balancer
 
@@ -28,16 +28,36 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _log = logging.getLogger(__name__)
 
 
-class ConnectionCounter(Protocol):
-    """Counts connections and limits their number: `listener.ProxiedConnections`."""
+class ProxiedConnections:
+    """All proxied connections of this process; those beyond `limit` are reset when they are accepted."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._open: set[ClientSide] = set()
+        self.refused = 0
+
+    def __len__(self) -> int:
+        """The number of open connections."""
+        return len(self._open)
 
     def admit(self, side: "ClientSide") -> bool:
-        """Whether this connection may be served."""
-        ...
+        """Count a connection; returns False if the limit is reached."""
+        if len(self._open) >= self._limit:
+            self.refused += 1
+            if self.refused & (self.refused - 1) == 0:
+                _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
+            return False
+        self._open.add(side)
+        return True
 
     def dismiss(self, side: "ClientSide") -> None:
-        """Count an admitted connection no longer."""
-        ...
+        """Count a connection no longer."""
+        self._open.discard(side)
+
+    def abort_all(self) -> None:
+        """Reset every connection."""
+        for side in list(self._open):
+            side.abort()
 
 
 class _Side(asyncio.Protocol):
@@ -121,7 +141,7 @@ class ClientSide(_Side):
         counter: counts and limits connections.
     """
 
-    def __init__(self, balancer: Balancer, counter: ConnectionCounter) -> None:
+    def __init__(self, balancer: Balancer, counter: ProxiedConnections) -> None:
         super().__init__()
         self._balancer = balancer
         self._counter = counter
