@@ -205,7 +205,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 )
 def test_pods_to_bind(found: dict[str, Any], unwanted: bool) -> None:
     """Bound, gated and deleted pods and those of another scheduler are left alone."""
-    assert scheduler.is_unwanted(found) is unwanted
+    assert scheduler.is_skipped(found) is unwanted
 
 
 def test_pods_that_do_not_fit() -> None:

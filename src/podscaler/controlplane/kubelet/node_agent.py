@@ -250,7 +250,7 @@ class NodeAgent:
             if change.type != "MODIFIED":
                 continue
             for pod in self._registry.list("pods"):
-                if not scheduler.is_unwanted(pod):
+                if not scheduler.is_skipped(pod):
                     await self._bind(binder, pod)
 
     async def _watch_pods(self, deps: Dependencies, binder: Binder) -> None:

@@ -23,7 +23,8 @@ from podscaler.controlplane.controllers.framework import pods, selection, write_
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.network.balancer import Address, Backends
-from podscaler.controlplane.network.listener import PortListener, ProxiedConnections, listen
+from podscaler.controlplane.network.listener import PortListener, listen
+from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 

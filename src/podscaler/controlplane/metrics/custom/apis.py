@@ -1,7 +1,7 @@
-"""custom.metrics.k8s.io and external.metrics.k8s.io, from the values that ConfigMaps state.
+"""Serves custom.metrics.k8s.io and external.metrics.k8s.io with values from ConfigMaps.
 
-Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.providers.MetricApis`)
-and runs `run`. Without any such ConfigMap the APIs are served, with nothing in them.
+`cli.up` passes it to the API server as `providers.MetricApis` and runs `run`. Without such a ConfigMap the APIs are
+served without metrics.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
@@ -31,10 +31,10 @@ class MetricValues:
     """See the module.
 
     Args:
-        registry: where ConfigMaps are watched and described objects looked up.
-        resources: the records of all served kinds.
-        running_pods: the running pods of a namespace.
-        clock: time of values and events.
+        registry: where ConfigMaps are watched and described objects are read.
+        resources: all served kinds.
+        running_pods: returns the running pods of a namespace.
+        clock: for values and events.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class MetricValues:
         self._clock = clock
 
     async def run(self) -> None:
-        """Keep the values as the ConfigMaps have them, until cancelled."""
-        await self._config_maps.follow()
+        """Watch the ConfigMaps until cancelled."""
+        await self._config_maps.run()
 
     @property
     def generation(self) -> int:
@@ -98,7 +98,7 @@ class MetricValues:
     def _of_objects(self, query: MetricQuery, selector: Selector) -> Object:
         namespace, subject, metric = query.namespace, query.resource, query.subresource
         objects = _selector(query.label_selector)
-        if all(each.key != subject for each in self._resources):  # a custom kind that has gone, or none at all
+        if all(each.key != subject for each in self._resources):  # unknown, or a custom kind that was removed
             raise metrics_errors.no_metric(metric, subject)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:
@@ -124,7 +124,7 @@ def _selector(text: str) -> Selector:
 
 
 def _metric_selector(text: str) -> Selector:
-    """A selector that answers repeat, which cannot express comparisons."""
+    """A selector that the response repeats as a LabelSelector, which has no comparisons."""
     selector = _selector(text)
     for each in selector.requirements:
         if each.operator in _COMPARISONS:

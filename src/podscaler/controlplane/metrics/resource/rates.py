@@ -1,11 +1,11 @@
-"""From two readings of cumulative CPU time to a rate: pure arithmetic, without a process in sight.
+"""Computes usage rates from two readings of cumulative CPU time; called by the sampler. Pure.
 
-Called by the sampler. A container's first reading is measured from its start, so that a young pod has metrics after one
-round; a start less than `MIN_WINDOW_S` ago is too short to divide by and gives nothing yet. Windows are measured by the
-monotonic clock, so that a wall clock that is set neither ends nor stretches them.
+The first rate of a container is measured from its start, so that a new pod has metrics after one round; a container
+that started less than `MIN_WINDOW_S` ago has no rate yet. Windows are measured by the monotonic clock, so that setting
+the wall clock does not change them.
 
-Source: metrics-server takes the rate between its two newest readings and reports the later one's time, with the
-distance as window; the first sample of a container is taken from its start time.
+Source: metrics-server computes the rate between its two newest readings and reports the later one's time, with the
+difference as window; the first sample of a container is measured from its start time.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ NANOCORES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class ContainerStart:
-    """A container's incarnation: its root process and when that started (nanoseconds since the epoch)."""
+    """One run of a container: its root process and when that started (nanoseconds since the epoch)."""
 
     pid: int
     started_ns: int
@@ -31,12 +31,12 @@ class ContainerStart:
 
 @dataclass(frozen=True, slots=True)
 class SampleTime:
-    """When readings are taken.
+    """The time of a round of readings.
 
     Attributes:
-        now_ns: by the wall clock, which tells how old containers are.
-        monotonic_s: by a clock that never jumps, which measures the windows between readings.
-        stamp_ns: the instant that is told, nanoseconds since the epoch.
+        now_ns: the wall clock, for the ages of containers.
+        monotonic_s: the monotonic clock, for the windows between readings.
+        stamp_ns: the timestamp to report, nanoseconds since the epoch.
     """
 
     now_ns: int
@@ -49,7 +49,7 @@ class Rate:
     """Usage over a window that ends at `at_ns`.
 
     Attributes:
-        cpu_nanocores: CPU, 1_000_000_000 being one core busy for the whole window.
+        cpu_nanocores: CPU usage; 1_000_000_000 is one core.
         memory_bytes: resident memory at the window's end.
         at_ns: the window's end, nanoseconds since the epoch.
         window_ns: its length.
@@ -69,7 +69,7 @@ class _Last:
 
 
 class UsageRates(Generic[K]):
-    """Remembers the last reading of each container; containers that are gone are forgotten."""
+    """Keeps the last reading of each running container and computes rates."""
 
     def __init__(self) -> None:
         self._last: dict[K, _Last] = {}
@@ -77,12 +77,12 @@ class UsageRates(Generic[K]):
     def observe(
         self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], at: SampleTime
     ) -> dict[K, Rate]:
-        """The rate of every container that has a reading, since its last reading or its start.
+        """The rate of every container with a reading, since its last reading or its start.
 
         Args:
-            containers: the running containers by whatever identifies them.
+            containers: the running containers by key.
             readings: by root pid.
-            at: when they were taken.
+            at: the time of the readings.
         """
         rates: dict[K, Rate] = {}
         last: dict[K, _Last] = {}
