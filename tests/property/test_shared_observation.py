@@ -55,8 +55,8 @@ async def _play(seed: int, *, sharing: bool) -> tuple[dict[str, list[Any]], int]
 
 async def _asking(world: AutoscalerWorld) -> None:
     """Make the controller ask for everything."""
-    around = world.controller._around
-    object.__setattr__(around, "metrics", around.metrics._source)
+    observer = world.controller.processor.reconciler._observer
+    observer._metrics = observer._metrics._source
 
 
 def _put_pods(world: AutoscalerWorld, name: str, count: int, cpu: str) -> None:

@@ -15,9 +15,9 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_cluster
 from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
-from podscaler.controller.history import effective_settings
-from podscaler.controller.history.effective_settings import BUILT_IN
 from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options import effective_settings
+from podscaler.controller.options.effective_settings import BUILT_IN
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model.history import History, Recommendation
 from podscaler.explain import what_if

@@ -14,8 +14,8 @@ from api_server_world import CLOCK, SPEC, ApiServerWorld, eventually, named
 import sampling
 from patience import WITHIN_S
 from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.coexistence.migration import MigrationTerms, Migrator
 from podscaler.controller.informers import handover
-from podscaler.controller.migration.migration import MigrationTerms, Migrator
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
@@ -125,8 +125,8 @@ class _Opened:
 @pytest.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """Nobody looks after PodAutoscalers, which is found out quickly."""
-    monkeypatch.setattr("podscaler.controller.migration.migration.STOP_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("podscaler.controller.migration.migration.READ_WITHIN_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.coexistence.migration.STOP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.coexistence.migration.READ_WITHIN_S", 0.05)
     made = World(tmp_path)
     try:
         await made.start()

@@ -31,7 +31,7 @@ class MeteredQueue(WorkQueue[Key]):
 
     def __init__(self, clock: Clock, metrics: QueueMetrics, *, period_s: float) -> None:
         super().__init__(clock, together_s=period_s * TOGETHER_RATIO)
-        self._period_s = period_s
+        self.period_s = period_s
         self._metrics = metrics
         self._queued_due_at_s: dict[Key, float] = {}
         self._working_due_at_s: dict[Key, float] = {}
@@ -56,8 +56,8 @@ class MeteredQueue(WorkQueue[Key]):
     def add_next(self, key: Key) -> None:
         """Queue a key that is being worked on for its next turn, a period after this one was due."""
         now_s = self._clock.monotonic_s()
-        remaining_s = self._working_due_at_s.get(key, now_s) + self._period_s - now_s
-        self.add_after(key, max(remaining_s, self._period_s * PAUSE_RATIO))
+        remaining_s = self._working_due_at_s.get(key, now_s) + self.period_s - now_s
+        self.add_after(key, max(remaining_s, self.period_s * PAUSE_RATIO))
 
     async def get(self) -> Key:
         """As in WorkQueue."""

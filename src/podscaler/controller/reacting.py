@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podscaler.api.machinery import selectors
 from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
-from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
+from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.state import Memory
-from podscaler.controller.reconcile.surroundings import Surroundings
+from podscaler.controller.reconcile.observe import SyncSources
+from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.core.calculation import samples
 from podscaler.core.model.metric_spec import ResourceMetric
-from podscaler.kube.informers.cache import Cache, Key
+from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
@@ -38,30 +39,31 @@ class Reactor:
     """See the module's rules.
 
     Args:
-        around: where to ask.
-        memory: the selectors of targets.
-        pods: all pods.
-        settings: what the flags say.
+        sources: the metrics and the pods, as syncs have them.
+        states: the selectors of targets.
+        clock: the interval and the period.
+        settings: how long they are, and the tolerance.
     """
 
     def __init__(
-        self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: ControllerSettings
+        self, sources: SyncSources, states: AutoscalerStates, clock: Clock, settings: ControllerSettings
     ) -> None:
-        self._around = around
-        self._memory = memory
-        self._pods = pods
+        self._metrics = sources.metrics
+        self._pods = sources.pods
+        self._states = states
+        self._clock = clock
         self._interval_s = settings.tick_s
         self._period_s = settings.sync_period_s
         self._share = settings.tolerance * SHARE_OF_TOLERANCE
         self._rules = settings.decision.emulation
         self._seen: dict[Key, tuple[float, Totals]] = {}
 
-    async def run(self, autoscalers: Iterable[Autoscaler], sync: Callable[[Key], None]) -> None:
-        """Call `sync` with the keys whose load has moved, until cancelled."""
+    async def run(self, autoscalers: Callable[[], Iterable[Autoscaler]], sync: Callable[[Key], None]) -> None:
+        """Call `sync` with the keys of the `autoscalers` whose load has moved, until cancelled."""
         while True:
-            await self._around.clock.sleep(self._interval_s)
+            await self._clock.sleep(self._interval_s)
             by_namespace: dict[str, list[Autoscaler]] = {}
-            for autoscaler in autoscalers:
+            for autoscaler in autoscalers():
                 if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
             for namespace, those in by_namespace.items():
@@ -70,7 +72,7 @@ class Reactor:
 
     async def _look(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
         try:
-            listed = await self._around.metrics.resource_metrics(namespace, selectors.EVERYTHING)
+            listed = await self._metrics.resource_metrics(namespace, selectors.EVERYTHING)
         except StatusError as error:
             log.debug("changes of usage in %s cannot be noticed: %s", namespace, error)
             return
@@ -81,7 +83,7 @@ class Reactor:
 
     def _has_moved(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
         """Whether a sync would see another load; it is remembered as seen then."""
-        key, now_s = autoscaler.key, self._around.clock.monotonic_s()
+        key, now_s = autoscaler.key, self._clock.monotonic_s()
         totals = self._totals(autoscaler, by_name)
         if totals is None:
             return False
@@ -98,7 +100,7 @@ class Reactor:
         return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
 
     def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
-        selector = self._memory.find_selector(autoscaler.key)
+        selector = self._states.of(autoscaler.key).selector
         if selector is None:
             return None  # no sync has seen the target yet
         pods = self._pods.select(autoscaler.metadata.namespace, selector)

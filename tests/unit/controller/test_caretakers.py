@@ -4,8 +4,8 @@ import pytest
 
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.coexistence import managing_controllers
 from podscaler.controller.informers import handover
-from podscaler.controller.migration import managing_controllers
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import TransportError
 from podscaler.testing.autoscaling import spec

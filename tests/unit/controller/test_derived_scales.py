@@ -7,7 +7,7 @@ import pytest
 
 from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.api.typed.autoscaling import Scale, ScaleSpec, ScaleStatus
-from podscaler.controller.scales import derived_scales
+from podscaler.controller.informers import derived_scales
 
 META = {
     "name": "web",

@@ -201,7 +201,7 @@ async def test_a_bug_in_taking_up(world: ElectionWorld, monkeypatch: pytest.Monk
         raise KeyError("bug")
 
     first = world.start("a", shards=SHARDS)
-    monkeypatch.setattr(first, "take_up", fail)
+    monkeypatch.setattr(first, "on_started_leading", fail)
     await world.advance(2)
     held = shares(world)
     world.start("b", shards=SHARDS)

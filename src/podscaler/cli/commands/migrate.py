@@ -11,9 +11,9 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.options.cluster_connection import ConnectionOptions, parse_connection
 from podscaler.cli.options.settings import DURATION, NAMESPACE
+from podscaler.controller.coexistence import managing_controllers
+from podscaler.controller.coexistence.migration import MigrationTerms, Migrator
 from podscaler.controller.history import history_maps
-from podscaler.controller.migration import managing_controllers
-from podscaler.controller.migration.migration import MigrationTerms, Migrator
 from podscaler.controller.options import installation
 from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
 

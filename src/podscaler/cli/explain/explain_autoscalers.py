@@ -91,7 +91,7 @@ class Autoscalers:
         wanted = {autoscaler.kind, *kinds}
         return [each for kind in KINDS if kind in wanted for each in self.found[kind]]
 
-    def rivals(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
+    def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
         """The HorizontalPodAutoscalers of somebody else that scale the target of a PodAutoscaler."""
         if autoscaler.kind is HPA or HPA in kinds:
             return frozenset()

@@ -23,11 +23,11 @@ from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election
 from podscaler.controller.leaderelection.fence import FencedTransport
 from podscaler.controller.leaderelection.leadership import Leadership
+from podscaler.controller.leaderelection.sharding import Sharding
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
 from podscaler.controller.leaderelection.timing import Timing
 from podscaler.controller.options import installation
 from podscaler.controller.server.permissions import Permission, of_leases
-from podscaler.controller.sharding.sharding import Sharding
 from podscaler.kube.client.client import Client
 
 log = logging.getLogger(__name__)
@@ -213,7 +213,7 @@ class Elected:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
         controller.health.observe(leases)
         client.look_on(lambda transport: FencedTransport(transport, self._share.weakest))
-        controller.parts.share_by(self._share)
+        controller.assignment.set_ownership(self._share)
 
     def stop(self) -> None:
         """Make `run` end, after a hand-over in good order."""
@@ -234,7 +234,7 @@ class Elected:
         Raises what fails in the election or the controller, which is a bug; leases are given back by then.
         """
         working = asyncio.ensure_future(self._controller.run())
-        electing = asyncio.ensure_future(self._share.run(self._controller.parts))
+        electing = asyncio.ensure_future(self._share.run(self._controller.assignment))
         try:
             await asyncio.wait((working, electing), return_when=asyncio.FIRST_COMPLETED)
             if working.done() and not working.cancelled() and (error := working.exception()) is not None:

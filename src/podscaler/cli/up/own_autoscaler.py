@@ -8,6 +8,7 @@ Invariant: what is shown is of the latest run; counters begin anew with each, as
 from dataclasses import replace
 
 from podscaler.base.clock import Clock
+from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options import installation
 from podscaler.controller.options.settings import ControllerSettings
@@ -48,7 +49,7 @@ class OwnAutoscaler:
         """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
         client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
         try:
-            controller = Controller(client, self._settings, self._clock, recording=self._recording)
+            controller = assembly.new_controller(client, self._settings, self._clock, recording=self._recording)
             request_metrics.count(client, controller.telemetry.registry, self._clock)
             self._controller, self._telemetry = controller, controller.telemetry
             await controller.run()

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.coexistence import standby_messages
+from podscaler.controller.coexistence import standby
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.observed import ObservedSync
@@ -38,7 +38,7 @@ from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
-LOOKS = 4
+SYNCS = 4
 """How many of our last looks count: those of the other's last period, and one to each side."""
 ABLE = frozenset({"SucceededRescale", "ReadyForNewScale", "SucceededGetScale"})
 """Reasons that only tell whether the last sync rescaled, which a controller that writes nothing never has."""
@@ -53,7 +53,7 @@ Told = dict[str, tuple[str, str]]
 """Conditions by type: status and reason."""
 
 
-class _Look(NamedTuple):
+class _OwnSync(NamedTuple):
     """One of our looks."""
 
     at_ns: int
@@ -72,7 +72,7 @@ class _Compared:
 
     def __init__(self, since_ns: int) -> None:
         self.since_ns = since_ns
-        self.looks: deque[_Look] = deque(maxlen=LOOKS)
+        self.syncs: deque[_OwnSync] = deque(maxlen=SYNCS)
         self.suspected = ""
         self.said = ""
         self.has_differed = False
@@ -99,7 +99,7 @@ class DecisionComparison:
         now_ns, scale = decision.trace.now, seen.observation.scale
         known = self._compared.setdefault(autoscaler.key, _Compared(now_ns))
         if isinstance(scale, Scale):
-            known.looks.append(_Look(now_ns, scale.replicas, seen.observation, past, decision))
+            known.syncs.append(_OwnSync(now_ns, scale.replicas, seen.observation, past, decision))
         verdict, what = self._verdict(autoscaler, known, decision)
         is_confirmed = verdict == DIFFERENT and (what == known.suspected or _is_rescale(autoscaler.wire.status))
         known.suspected = what
@@ -109,36 +109,33 @@ class DecisionComparison:
         """The autoscaler is gone."""
         self._compared.pop(key, None)
 
-    @property
-    def summary(self) -> str:
-        """All verdicts in one sentence."""
+    def log_summary(self) -> None:
+        """Log all verdicts in one sentence."""
         counts = ", ".join(f"{self._verdicts[verdict]} {verdict}" for verdict in VERDICTS)
-        return (
-            f"compared {sum(self._verdicts.values())} decisions about {len(self._compared)} autoscalers: {counts}; "
-            f"{self._differed} autoscalers differed"
-        )
+        compared = f"compared {self._verdicts.total()} decisions about {len(self._compared)} autoscalers"
+        log.info("%s: %s; %d autoscalers differed", compared, counts, self._differed)
 
     def _verdict(self, autoscaler: Autoscaler, known: _Compared, decision: Decision) -> tuple[str, str]:
         """The verdict, and what differs (empty where nothing does)."""
         theirs = autoscaler.wire.status
-        looks = [look for look in known.looks if look.replicas == theirs.current_replicas]
-        if not theirs.conditions or not _is_up_to_date(autoscaler) or not looks:
+        syncs = [look for look in known.syncs if look.replicas == theirs.current_replicas]
+        if not theirs.conditions or not _is_up_to_date(autoscaler) or not syncs:
             return UNSETTLED, ""
-        desired = {look.desired for look in looks}
+        desired = {look.desired for look in syncs}
         if theirs.desired_replicas not in desired:
-            what = f"desiredReplicas {theirs.desired_replicas}, here {looks[-1].desired}"
-            if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, looks, theirs):
+            what = f"desiredReplicas {theirs.desired_replicas}, here {syncs[-1].desired}"
+            if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, syncs, theirs):
                 return SAMPLING, what
-            is_held = looks[-1].desired < theirs.desired_replicas <= theirs.current_replicas
+            is_held = syncs[-1].desired < theirs.desired_replicas <= theirs.current_replicas
             windows = self._down_windows if is_held else self._up_windows
             return self._unless_remembered(windows(autoscaler.spec), known, decision), what
-        what = "; ".join(_differing_conditions(_told(theirs), [_told(look.decision.status) for look in looks]))
+        what = "; ".join(_differing_conditions(_told(theirs), [_told(look.decision.status) for look in syncs]))
         windows_ns = [*self._down_windows(autoscaler.spec), *self._up_windows(autoscaler.spec)]
         return (self._unless_remembered(windows_ns, known, decision), what) if what else (SAME, "")
 
-    def _follows(self, spec: Spec, looks: Sequence[_Look], theirs: HorizontalPodAutoscalerStatus) -> bool:
+    def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], theirs: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported."""
-        for look in looks:
+        for look in syncs:
             spans = resampled.between(look.observation, look.decision.status, theirs)
             if spans is None:
                 continue
@@ -176,8 +173,8 @@ class DecisionComparison:
         if known.said != what:
             known.said = what
             self._telemetry.differed("desiredReplicas" if what.startswith("desiredReplicas") else "conditions")
-            decision = known.looks[-1].decision
-            log.warning("%s differs: the status says %s; %s", autoscaler.described, what, standby_messages.of(decision))
+            decision = known.syncs[-1].decision
+            log.warning("%s differs: the status says %s; %s", autoscaler.described, what, standby.unwritten(decision))
 
 
 def _is_up_to_date(autoscaler: Autoscaler) -> bool:

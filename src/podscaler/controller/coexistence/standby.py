@@ -1,6 +1,6 @@
 """Whether the controller writes, or stands by: decides and remembers, and leaves the cluster as it is.
 
-The reconciler asks `obstacle` when it has decided, and again after a rescale was stored, right before it writes the
+The reconciler asks `block_reason` when it has decided, and again after a rescale was stored, right before it writes the
 scale. Rules:
 
 1. A dry run never writes.
@@ -17,6 +17,9 @@ from collections.abc import Callable
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.other_controllers import PERIODS, SILENCE_S, OtherControllers
 from podscaler.controller.options.autoscaler_kinds import HPA
+from podscaler.core.decision import Decision
+from podscaler.explain import explained
+from podscaler.explain.source import TraceSource
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -29,7 +32,7 @@ DRY_RUN = "this is a dry run"
 GONE = "the autoscaler is gone or handed over"
 
 
-class Standing:
+class WriteGate:
     """See the module's rules.
 
     Args:
@@ -54,7 +57,7 @@ class Standing:
         self._said = ""
         self._has_written = others is None or policy != REFUSE
 
-    def obstacle(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+    def block_reason(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         """Why nothing may be written about the autoscaler now; empty where it may.
 
         Args:
@@ -68,13 +71,13 @@ class Standing:
         self._has_written = self._has_written or not found
         return found
 
-    def lay_down(self, key: Key) -> None:
+    def release(self, key: Key) -> None:
         """The autoscaler is gone, or another process looks after it from now on."""
         if self._others is not None:
-            self._others.lay_down(key)
+            self._others.release(key)
 
     @property
-    def leaves_all_alone(self) -> bool:
+    def has_written_nothing(self) -> bool:
         """Whether nothing at all has been written yet, so that nothing else is to be written either."""
         return self.is_dry_run or not self._has_written
 
@@ -110,5 +113,10 @@ class Standing:
         )
 
 
-ALWAYS_WRITES = Standing()
-"""For those that have no other to look at."""
+def unwritten(decision: Decision) -> str:
+    """What a decision that is not carried out would write, and why, in one or two sentences for the log."""
+    why = explained.of_decision(decision, TraceSource.CLUSTER).summary
+    draft = decision.draft
+    if decision.replicas is None or draft is None:
+        return f"nothing would be written to its target. {why}"
+    return f"would be rescaled from {draft.scale.replicas} to {decision.replicas}: {draft.reason}. {why}"

@@ -1,4 +1,4 @@
-"""The archive in ConfigMaps: a restart, or another leader, goes on where this process was.
+"""The history store in ConfigMaps: a restart, or another leader, goes on where this process was.
 
 `find` and `keep` work on what is in memory, but for the first look at each ConfigMap; `run` writes beside the work, and
 `store` at once.
@@ -38,11 +38,11 @@ from podscaler.base.concurrency import Away, stay
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_maps, history_record, stored_map
 from podscaler.controller.history.history_maps import HistoryMaps
-from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord, RestoredHistory
-from podscaler.controller.history.store import Latest
-from podscaler.controller.history.stored_map import Batch, StoredMap
+from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Heartbeat, HistoryRecord, RestoredHistory
+from podscaler.controller.history.store import HistorySnapshot
+from podscaler.controller.history.stored_map import StoredMap, WriteBatch
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.fence import Deposed
+from podscaler.controller.leaderelection.fence import LeadershipLost
 from podscaler.kube.informers.cache import Key
 from podscaler.kube.transport.sharing import SingleFlight
 
@@ -61,12 +61,12 @@ WINDOW_MAX_NS = 3600 * NANOSECONDS
 """The longest stabilization window and policy period that the API admits."""
 
 
-class ConfigMapArchive:
+class ConfigMapHistoryStore:
     """See the module's rules.
 
     Args:
         maps: the ConfigMaps.
-        clock: all of the archive's time.
+        clock: all of the history store's time.
         writer: a name for this process, another for each.
         flag_window_ns: the longest window that a flag asks for.
         away: what to be in while waiting until a rescale is stored.
@@ -79,13 +79,13 @@ class ConfigMapArchive:
         self._away = away
         self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
         self._loaded: dict[str, StoredMap] = {}
-        self._beats: dict[str, Beat] = {}
+        self._heartbeats: dict[str, Heartbeat] = {}
         self._obsolete_writers: set[str] = set()
         self._generation = 0
         self._read_in: dict[str, int] = {}
         self._flights: SingleFlight[tuple[str, int], None] = SingleFlight()
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
-        self._beaten_at_s: float | None = None
+        self._heartbeat_at_s: float | None = None
         self._failing: dict[str, str] = {}
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
@@ -93,15 +93,15 @@ class ConfigMapArchive:
         record = (await self._map(history_maps.map_of(key))).claim(key, uid)
         if record is None:
             return None
-        return history_record.found(record, self._beats.get(record.writer), self._clock.now_ns())
+        return history_record.found(record, self._heartbeats.get(record.writer), self._clock.now_ns())
 
-    def keep(self, key: Key, latest: Latest) -> None:
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
         """Have it written in time; only after `find` told what there was."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.keep(key, latest)
 
-    async def store(self, key: Key, latest: Latest) -> None:
+    async def store(self, key: Key, latest: HistorySnapshot) -> None:
         """Return once it is written, or cannot be for now; only after `find` told what there was."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is None:
@@ -136,7 +136,7 @@ class ConfigMapArchive:
         maps = [(self._loaded[name], mine) for name, mine in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
         if maps and all(await asyncio.gather(*(self._save(each, mine, writer) for each, mine in maps))):
-            await self._beat(writer, ended=True)
+            await self._write_heartbeat(writer, ended=True)
 
     def drop(self, key: Key) -> None:
         """The autoscaler is another process's: write nothing about it any more."""
@@ -156,16 +156,16 @@ class ConfigMapArchive:
         await timeouts.end(*(found.batch.task for found in maps if found.batch is not None))
         saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
         if all(saved) and any(found.kept for found in maps):
-            await self._beat(self._writer, ended=True)
+            await self._write_heartbeat(self._writer, ended=True)
 
     async def _tick(self) -> None:
         now_s = self._clock.monotonic_s()
         due = [each for each in self._loaded.values() if each.is_urgent or now_s - each.written_at_s >= LAZY_S]
         await asyncio.gather(*(self._save(each) for each in due))
-        if self._beaten_at_s is None or now_s - self._beaten_at_s >= HEARTBEAT_S:
+        if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
             if any(found.kept for found in self._loaded.values()):
-                await self._beat(self._writer)
+                await self._write_heartbeat(self._writer)
 
     async def _map(self, name: str) -> StoredMap:
         """The ConfigMap, read when it is first asked for. Raises StatusError, for a while without asking again."""
@@ -190,12 +190,14 @@ class ConfigMapArchive:
     async def _load(self, name: str) -> None:
         """Read a ConfigMap; the answer is dropped where another process may have written since the request began."""
         generation = self._generation
-        contents, beats = await self._maps.read(name), await self._maps.beats()
+        contents, heartbeats = await self._maps.read(name), await self._maps.heartbeats()
         if generation != self._generation:
             return
         now_ns = self._clock.now_ns()
-        self._obsolete_writers |= {each for each, beat in beats.items() if beat.at < now_ns - 2 * self._reach_ns}
-        self._beats |= beats
+        self._obsolete_writers |= {
+            each for each, heartbeat in heartbeats.items() if heartbeat.at < now_ns - 2 * self._reach_ns
+        }
+        self._heartbeats |= heartbeats
         found = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
         found.take_in(contents, now_ns)
         self._loaded[name] = found
@@ -203,10 +205,10 @@ class ConfigMapArchive:
         self._read_failures.pop(name, None)
         self._say(name, None)
 
-    def _begin_batch(self, found: StoredMap) -> Batch:
-        """A batch that others may join until it is written; by no tenure in particular, as it is not of one sync."""
+    def _begin_batch(self, found: StoredMap) -> WriteBatch:
+        """A batch that others may join until it is written; by no write lease in particular, as it is not of one sync."""
         storing = self._store_batch(found)
-        return Batch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
+        return WriteBatch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
 
     async def _store_batch(self, found: StoredMap) -> None:
         if found.batched_at_s is not None:
@@ -239,7 +241,7 @@ class ConfigMapArchive:
         is_written = False
         try:
             is_written = await self._update(found, keys, exactly, writer)
-        except (StatusError, Deposed) as error:
+        except (StatusError, LeadershipLost) as error:
             self._say(found.name, error)
         finally:
             if not is_written:
@@ -247,7 +249,7 @@ class ConfigMapArchive:
         return is_written
 
     async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
-        """True once the ConfigMap has it. Raises StatusError, Deposed."""
+        """True once the ConfigMap has it. Raises StatusError, LeadershipLost."""
         for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._changed(found, keys, exactly, writer)
             entries = found.entries(records)
@@ -301,24 +303,24 @@ class ConfigMapArchive:
         return [
             data_key
             for data_key, record in found.unclaimed.items()
-            if history_record.alive_until(record, self._beats.get(record.writer), now_ns) < now_ns - self._reach_ns
+            if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < now_ns - self._reach_ns
         ]
 
-    async def _beat(self, writer: str, *, ended: bool = False) -> None:
+    async def _write_heartbeat(self, writer: str, *, ended: bool = False) -> None:
         """Say that a writer is alive, or that nothing follows what it has written."""
-        beat = history_record.encode_beat(Beat(self._clock.now_ns(), ended))
-        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: beat}
+        heartbeat = history_record.encode_heartbeat(Heartbeat(self._clock.now_ns(), ended))
+        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: heartbeat}
         try:
             await self._maps.change(history_maps.NAME, entries)
-        except (StatusError, Deposed) as error:
+        except (StatusError, LeadershipLost) as error:
             self._say(history_maps.NAME, error)
             return
         self._say(history_maps.NAME, None)
         if writer == self._writer:
-            self._beaten_at_s = self._clock.monotonic_s()
+            self._heartbeat_at_s = self._clock.monotonic_s()
         self._obsolete_writers.clear()
 
-    def _say(self, name: str, error: StatusError | Deposed | None) -> None:
+    def _say(self, name: str, error: StatusError | LeadershipLost | None) -> None:
         """Tell the log of the first failure, and when all are over."""
         if error is None:
             if self._failing.pop(name, None) is not None and not self._failing:

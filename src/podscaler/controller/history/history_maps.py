@@ -21,7 +21,7 @@ import msgspec
 
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_record
-from podscaler.controller.history.history_record import Beat
+from podscaler.controller.history.history_record import Heartbeat
 from podscaler.core.model.history import History
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, is_not_found
@@ -55,7 +55,7 @@ class _Written(msgspec.Struct):
     metadata: _Meta = _Meta()
 
 
-class Contents(NamedTuple):
+class ConfigMapContents(NamedTuple):
     """What a ConfigMap holds.
 
     Attributes:
@@ -72,7 +72,7 @@ _WRITTEN = msgspec.json.Decoder(_Written)
 _ENCODER = msgspec.json.Encoder()
 
 
-class Foreign(StatusError):
+class ForeignConfigMap(StatusError):
     """A ConfigMap of our name is not ours."""
 
     def __init__(self, name: str) -> None:
@@ -96,21 +96,21 @@ class HistoryMaps:
         self._client = client
         self.namespace = namespace
 
-    async def read(self, name: str) -> Contents:
-        """What a ConfigMap holds. Raises StatusError, Foreign among them."""
+    async def read(self, name: str) -> ConfigMapContents:
+        """What a ConfigMap holds. Raises StatusError, ForeignConfigMap among them."""
         try:
             body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
         except StatusError as error:
             if is_not_found(error):
-                return Contents({}, None)
+                return ConfigMapContents({}, None)
             raise
         try:
             found = _CONFIG_MAP.decode(body)
         except msgspec.DecodeError as error:
             raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
         if (found.metadata.labels or {}).get(LABEL) != FORMAT:
-            raise Foreign(name)
-        return Contents(found.data or {}, found.metadata.resource_version)
+            raise ForeignConfigMap(name)
+        return ConfigMapContents(found.data or {}, found.metadata.resource_version)
 
     async def update(self, name: str, entries: Mapping[str, str | None], version: str | None) -> str:
         """Set entries of a ConfigMap that is as it was read, and remove those that are None; its version then.
@@ -125,7 +125,8 @@ class HistoryMaps:
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
         """Set entries of a ConfigMap as it is now, and remove those that are None.
 
-        Raises Foreign, and StatusError, also where others have changed the ConfigMap at each of UPDATE_ATTEMPTS.
+        Raises ForeignConfigMap, and StatusError, also where others have changed the ConfigMap at each of
+        UPDATE_ATTEMPTS.
         """
         for remaining in reversed(range(UPDATE_ATTEMPTS)):
             version = (await self.read(name)).version
@@ -137,17 +138,17 @@ class HistoryMaps:
             else:
                 return
 
-    async def beats(self) -> dict[str, Beat]:
+    async def heartbeats(self) -> dict[str, Heartbeat]:
         """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""
-        beats: dict[str, Beat] = {}
+        heartbeats: dict[str, Heartbeat] = {}
         for writer, text in (await self.read(NAME)).entries.items():
             if writer == SETTINGS:
                 continue
             try:
-                beats[writer] = history_record.decode_beat(text)
+                heartbeats[writer] = history_record.decode_heartbeat(text)
             except ValueError as error:
                 log.warning("the heartbeat %s in the ConfigMap %s makes no sense: %s", writer, NAME, error)
-        return beats
+        return heartbeats
 
     async def _create(self, name: str, entries: Mapping[str, str]) -> str:
         metadata = {
@@ -201,4 +202,4 @@ async def load_history(
         return None
     if uid not in (None, record.uid) or history_record.is_from_the_future(record, now):
         return None
-    return history_record.seen(record, (await maps.beats()).get(record.writer), now)
+    return history_record.seen(record, (await maps.heartbeats()).get(record.writer), now)

@@ -57,7 +57,7 @@ class HistoryRecord(msgspec.Struct, frozen=True):
     rescaled_from: int | None = None
 
 
-class Beat(msgspec.Struct, frozen=True):
+class Heartbeat(msgspec.Struct, frozen=True):
     """The latest sign of life of a writer; `ended` if everything was written before it ended."""
 
     at: int
@@ -92,15 +92,15 @@ class _WireRecord(Wire, frozen=True, forbid_unknown_fields=True):
     rescaled_from: int | None = None
 
 
-class _WireBeat(Wire, frozen=True, forbid_unknown_fields=True):
-    """The text of a Beat."""
+class _WireHeartbeat(Wire, frozen=True, forbid_unknown_fields=True):
+    """The text of a Heartbeat."""
 
     at: str
     ended: bool = False
 
 
 _RECORD = msgspec.json.Decoder(_WireRecord)
-_BEAT = msgspec.json.Decoder(_WireBeat)
+_HEARTBEAT = msgspec.json.Decoder(_WireHeartbeat)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -121,15 +121,15 @@ def decode(text: str) -> HistoryRecord:
     return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
 
 
-def encode_beat(beat: Beat) -> str:
+def encode_heartbeat(heartbeat: Heartbeat) -> str:
     """The text of a beat."""
-    return _ENCODER.encode(_WireBeat(instants.exact(beat.at), beat.ended)).decode()
+    return _ENCODER.encode(_WireHeartbeat(instants.exact(heartbeat.at), heartbeat.ended)).decode()
 
 
-def decode_beat(text: str) -> Beat:
+def decode_heartbeat(text: str) -> Heartbeat:
     """The beat in a text. Raises ValueError where that is none."""
-    wire = _BEAT.decode(text)
-    return Beat(instants.parse(wire.at), wire.ended)
+    wire = _HEARTBEAT.decode(text)
+    return Heartbeat(instants.parse(wire.at), wire.ended)
 
 
 def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
@@ -171,18 +171,18 @@ def is_from_the_future(record: HistoryRecord, now: int) -> bool:
     return record.saved_at > now + SKEW_MAX_NS
 
 
-def alive_until(record: HistoryRecord, beat: Beat | None, now: int) -> int:
+def alive_until(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> int:
     """Until when the writer may have gone on without a change that it had to save."""
-    if beat is not None and beat.ended:
+    if heartbeat is not None and heartbeat.ended:
         return min(record.saved_at, now)
-    last_at = record.saved_at if beat is None else max(record.saved_at, beat.at)
+    last_at = record.saved_at if heartbeat is None else max(record.saved_at, heartbeat.at)
     return min(last_at + HEARTBEAT_S * NANOSECONDS, now)
 
 
-def found(record: HistoryRecord, beat: Beat | None, now: int) -> RestoredHistory:
+def found(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> RestoredHistory:
     """What a process that goes on with an autoscaler makes of its record."""
-    is_complete = beat is not None and beat.ended
-    return RestoredHistory(meant(record, beat, now), record.replicas, record.rescaled_from, is_complete)
+    is_complete = heartbeat is not None and heartbeat.ended
+    return RestoredHistory(meant(record, heartbeat, now), record.replicas, record.rescaled_from, is_complete)
 
 
 def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: bool) -> History:
@@ -211,7 +211,7 @@ def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: boo
     return lasting_history.together(history, History(recommendations=(Recommendation(present, now),)))
 
 
-def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
+def meant(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
     """The history to go on with.
 
     After an orderly end it is what was saved. After a kill the last changes may be missing: recommendations count as a
@@ -220,17 +220,17 @@ def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
     two minutes longer.
     """
     history = lasting_history.not_after(record.history, now)
-    if beat is not None and beat.ended:
+    if heartbeat is not None and heartbeat.ended:
         return history
-    until = alive_until(record, beat, now)
+    until = alive_until(record, heartbeat, now)
     history = lasting_history.younger(history, UNSAVED_NS, until)
     return lasting_history.going_on(history, until) if record.goes_on else history
 
 
-def seen(record: HistoryRecord, beat: Beat | None, now: int) -> History:
+def seen(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
     """The history for a look at a writer that is at work: as saved, and what goes on goes on."""
     history = lasting_history.not_after(record.history, now)
-    return lasting_history.going_on(history, alive_until(record, beat, now)) if record.goes_on else history
+    return lasting_history.going_on(history, alive_until(record, heartbeat, now)) if record.goes_on else history
 
 
 def data_key(key: Key) -> str:

@@ -13,7 +13,7 @@ from podscaler.core.model.history import History
 from podscaler.kube.informers.cache import Key
 
 
-class Latest(NamedTuple):
+class HistorySnapshot(NamedTuple):
     """What a sync left.
 
     Attributes:
@@ -31,18 +31,18 @@ class Latest(NamedTuple):
     rescaled_from: int | None = None
 
 
-class Archive(Protocol):
+class HistoryStore(Protocol):
     """Where histories outlive the process."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
         ...
 
-    def keep(self, key: Key, latest: Latest) -> None:
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
         """Have it written in time; only after `find` told what there was."""
         ...
 
-    async def store(self, key: Key, latest: Latest) -> None:
+    async def store(self, key: Key, latest: HistorySnapshot) -> None:
         """Return once it is written, or cannot be for now; only after `find` told what there was."""
         ...
 
@@ -71,7 +71,7 @@ class Archive(Protocol):
         ...
 
 
-class NoArchive:
+class NoHistoryStore:
     """Histories end with the process, as upstream's do."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
@@ -79,10 +79,10 @@ class NoArchive:
         del key, uid
         return None
 
-    def keep(self, key: Key, latest: Latest) -> None:
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
         """Nothing."""
 
-    async def store(self, key: Key, latest: Latest) -> None:
+    async def store(self, key: Key, latest: HistorySnapshot) -> None:
         """Nothing."""
 
     def forget(self, key: Key) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from podscaler.controller.history import history_record
-from podscaler.controller.history.history_maps import Contents
+from podscaler.controller.history.history_maps import ConfigMapContents
 from podscaler.controller.history.history_record import HistoryRecord
-from podscaler.controller.history.store import Latest
+from podscaler.controller.history.store import HistorySnapshot
 from podscaler.core.model import lasting_history
 from podscaler.kube.informers.cache import Key
 
@@ -23,7 +23,7 @@ MAP_MAX_BYTES = 900_000
 
 
 @dataclass(slots=True)
-class Batch:
+class WriteBatch:
     """Records that are stored by one request.
 
     Attributes:
@@ -61,7 +61,7 @@ class StoredMap:
     kept: dict[Key, HistoryRecord] = field(default_factory=dict)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     unclaimed: dict[str, HistoryRecord] = field(default_factory=dict)
-    latest: dict[Key, Latest] = field(default_factory=dict)
+    latest: dict[Key, HistorySnapshot] = field(default_factory=dict)
     touched: set[Key] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     relics: set[str] = field(default_factory=set)
@@ -69,7 +69,7 @@ class StoredMap:
     written_at_s: float = 0.0
     is_full: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    batch: Batch | None = None
+    batch: WriteBatch | None = None
     batched_at_s: float | None = None
 
     def claim(self, key: Key, uid: str) -> HistoryRecord | None:
@@ -86,7 +86,7 @@ class StoredMap:
         self.kept[key] = record
         return record
 
-    def keep(self, key: Key, latest: Latest) -> None:
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
         """Note what a sync left."""
         is_new = key not in self.latest
         is_urgent = is_new or self._prolongs(key, latest)
@@ -108,7 +108,7 @@ class StoredMap:
         self.kept.pop(key, None)
         self.gone.discard(history_record.data_key(key))
 
-    def take_in(self, contents: Contents, now_ns: int) -> None:
+    def take_in(self, contents: ConfigMapContents, now_ns: int) -> None:
         """The ConfigMap was read: its version and what others wrote; what it lacks of ours counts as not written."""
         entries = contents.entries
         self.version = contents.version
@@ -174,7 +174,7 @@ class StoredMap:
         """Records of these were not written: they are looked at again, unless they are another process's by now."""
         self.touched.update(key for key in keys if key in self.latest)
 
-    def _prolongs(self, key: Key, latest: Latest) -> bool:
+    def _prolongs(self, key: Key, latest: HistorySnapshot) -> bool:
         kept, replicas = self.kept.get(key), latest.replicas
         if kept is None or replicas is None:
             return False
@@ -200,7 +200,7 @@ class StoredMap:
         self.is_full = True
 
 
-def record_of(latest: Latest, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
+def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
     """What is kept of what a sync left."""
     kept = lasting_history.essence(latest.history, now_ns - reach_ns)
     goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])

@@ -17,20 +17,21 @@ from podscaler.base.clock import Clock
 from podscaler.controller.informers import handover, observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.other_controllers import OtherControllers
+from podscaler.controller.options import gates
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind, object_key, of_key
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache, Key, ResourceEventHandler
 from podscaler.kube.informers.watch import Reflector
 
-LOOK_PERIOD_S = 0.05
+POLL_PERIOD_S = 0.05
 """How often it is checked whether all kinds are listed."""
 
 Reference = tuple[str, str, str, str]
 """A target: namespace, group, kind, name."""
 
 
-class FollowedAutoscalers:
+class AutoscalerInformer:
     """See the module's rules.
 
     Args:
@@ -51,6 +52,7 @@ class FollowedAutoscalers:
         others: OtherControllers | None = None,
     ) -> None:
         self._own = settings.kinds
+        self._follows_generations = settings.gates.enabled(gates.HPA_GENERATION)
         self._clock = clock
         self._others = others
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
@@ -93,6 +95,11 @@ class FollowedAutoscalers:
         """Whether nothing is to be done about it now, because another hands its target over or takes it."""
         return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._hpa_uid)
 
+    def is_urgent(self, old: Autoscaler, new: Autoscaler) -> bool:
+        """Whether a new version is to be synced at once: its spec was edited, or its handover begins or ends."""
+        is_edited = old.metadata.generation != new.metadata.generation
+        return (is_edited and self._follows_generations) or self.waits(old) != self.waits(new)
+
     def is_current(self, autoscaler: Autoscaler) -> bool:
         """Whether a PodAutoscaler is still there, and still to be looked after; the others' decisions see to that."""
         if autoscaler.kind is not POD_AUTOSCALER:
@@ -100,7 +107,7 @@ class FollowedAutoscalers:
         latest = self.find(autoscaler.key)
         return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.waits(latest)
 
-    def rivals(self, autoscaler: Autoscaler) -> Iterable[Key]:
+    def conflicting(self, autoscaler: Autoscaler) -> Iterable[Key]:
         """The keys of the HorizontalPodAutoscalers of somebody else that scale the same target."""
         return self._foreign.find(autoscaler)
 
@@ -118,7 +125,7 @@ class FollowedAutoscalers:
             if kind is HPA or len(self._own) == 1:
                 await cache.wait_synced()
             while not self._is_known(kind):
-                await self._clock.sleep(LOOK_PERIOD_S)
+                await self._clock.sleep(POLL_PERIOD_S)
         if self._others is not None:
             await self._others.listed()
 

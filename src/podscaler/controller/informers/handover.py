@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.controller.history import history_record
-from podscaler.controller.history.history_record import Beat, RestoredHistory
+from podscaler.controller.history.history_record import Heartbeat, RestoredHistory
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -80,4 +80,4 @@ def find_history(meta: ObjectMeta, now_ns: int) -> RestoredHistory | None:
         return None
     if history_record.is_from_the_future(record, now_ns):
         return None
-    return history_record.found(record, Beat(record.saved_at, ended=True), now_ns)
+    return history_record.found(record, Heartbeat(record.saved_at, ended=True), now_ns)

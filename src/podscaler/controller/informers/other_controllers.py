@@ -1,6 +1,6 @@
 """Other controllers at work on the same autoscalers, told by the field managers of their status writes.
 
-The watch of autoscalers hands each object that changed to `note`; `Standing` asks `at_work` before anything is written
+The watch of autoscalers hands each object that changed to `note`; `WriteGate` asks `at_work` before anything is written
 about an autoscaler. It costs a look at metadata.managedFields when an object changes. Rules:
 
 1. Every manager but our own is another controller, unless it is kubectl (a person writes by hand) or a migration.
@@ -151,8 +151,8 @@ class OtherControllers:
         self._clock = clock
         self._known: dict[Key, _Written] = {}
         self._intervals_s: dict[str, deque[float]] = {}
-        self._asked: set[Key] = set()
-        self._at_work: dict[Key, tuple[str, ...]] = {}
+        self._managed: set[Key] = set()
+        self._competing_on: dict[Key, tuple[str, ...]] = {}
         self._names: Counter[str] = Counter()
         self._built_in = _Life.UNKNOWN
         self._lease_fault = ""
@@ -171,11 +171,11 @@ class OtherControllers:
     def forget(self, key: Key) -> None:
         """The autoscaler is gone."""
         self._known.pop(key, None)
-        self.lay_down(key)
+        self.release(key)
 
-    def lay_down(self, key: Key) -> None:
+    def release(self, key: Key) -> None:
         """Another process looks after the autoscaler from now on: what `at_work` found counts no more."""
-        self._asked.discard(key)
+        self._managed.discard(key)
         self._keep(key, ())
 
     async def listed(self) -> None:
@@ -199,7 +199,7 @@ class OtherControllers:
         managers = written.managers if written is not None else {}
         now_s = self._clock.monotonic_s()
         names = sorted(name for name, each in managers.items() if self._is_at_work(name, each, now_s, has_change))
-        self._asked.add(key)
+        self._managed.add(key)
         self._keep(key, tuple(names))
         return ", ".join(names)
 
@@ -211,13 +211,13 @@ class OtherControllers:
     @property
     def is_everywhere(self) -> bool:
         """Whether others were at work on all autoscalers that were asked about, and one was; not those laid down."""
-        return bool(self._asked) and len(self._at_work) == len(self._asked)
+        return bool(self._managed) and len(self._competing_on) == len(self._managed)
 
     def _keep(self, key: Key, names: tuple[str, ...]) -> None:
         """Remember who is at work on an autoscaler now."""
-        before = self._at_work.pop(key, ())
+        before = self._competing_on.pop(key, ())
         if names:
-            self._at_work[key] = names
+            self._competing_on[key] = names
         if names != before:
             self._names.update(names)
             self._names.subtract(before)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from podscaler.base.clock import Clock
 from podscaler.controller.leaderelection import lease
-from podscaler.controller.leaderelection.lease_informer import Roster
+from podscaler.controller.leaderelection.lease_informer import LeaseInformer
 from podscaler.controller.leaderelection.lease_lock import LeaseLock
 from podscaler.controller.leaderelection.timing import Timing
 from podscaler.kube.client.client import Client
@@ -61,7 +61,7 @@ class Election:
         """One of the Leases."""
         return LeaseLock(client, namespace=self.namespace, name=name, election=self.name, shards=self.shards)
 
-    async def others(self, roster: Roster, clock: Clock) -> list[str]:
+    async def others(self, roster: LeaseInformer, clock: Clock) -> list[str]:
         """Who is at work now and splits the work in another way, in order. Raises StatusError."""
         await roster.look()
         now_s, ours = clock.monotonic_s(), str(self.shards)

@@ -1,6 +1,6 @@
 """Getting and keeping one lease: client-go's leader election, step by step.
 
-An Office tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
+An LeaseHolder tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
 
 1. Nobody compares clocks of two machines: a lease has expired when its record has not changed for its duration by the
    local monotonic clock. What a watch tells (`observe`) counts like what a GET shows.
@@ -26,7 +26,7 @@ from podscaler.controller.leaderelection import timeouts, write_lease
 from podscaler.controller.leaderelection.lease import LeaderElectionRecord
 from podscaler.controller.leaderelection.lease_lock import LeaseLock
 from podscaler.controller.leaderelection.timing import Timing
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.transport.transport import TransportError
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Elector:
         identity: ours, different from everybody else's.
         clock: this machine's.
         telemetry: who counts.
-        within: the tenure without which this one's is worth nothing.
+        within: the write lease without which this one's is worth nothing.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class Elector:
         identity: str,
         clock: Clock,
         telemetry: RenewalObserver,
-        within: Tenure | None = None,
+        within: WriteLease | None = None,
     ) -> None:
         self.lock = lock
         self.identity = identity
-        self.tenure = Tenure(clock, within)
-        self._lease = Tenure(clock)
+        self.write_lease = WriteLease(clock, within)
+        self._lease = WriteLease(clock)
         self._timing = timing
         self._clock = clock
         self._telemetry = telemetry
@@ -117,7 +117,7 @@ class Elector:
                 is_late = self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s
                 if is_late or not self.is_leader or self._lease.remaining_s() <= 0:
                     log.error("failed to renew lease %s", self.lock)
-                    self.tenure.end()
+                    self.write_lease.end()
                     return
                 await self._clock.sleep(self._timing.retry_period_s)
 
@@ -129,7 +129,7 @@ class Elector:
         self._prolong(begun)
         return True
 
-    async def _tried(self, limit_s: float) -> write_lease.Moment | None:
+    async def _tried(self, limit_s: float) -> write_lease.ClockReading | None:
         """When the try was begun, if it succeeded."""
         begun = write_lease.now(self._clock)
         try:
@@ -141,20 +141,20 @@ class Elector:
         self._report()
         return begun if is_ours else None
 
-    def _prolong(self, begun: write_lease.Moment) -> None:
-        self.tenure.renew(begun, self._timing.renew_deadline_s)
+    def _prolong(self, begun: write_lease.ClockReading) -> None:
+        self.write_lease.renew(begun, self._timing.renew_deadline_s)
         self._lease.renew(begun, int(self._timing.lease_duration_s))
 
     async def release(self) -> bool:
         """Give the lease back, so that others need not wait; whether it is not ours any more."""
-        self.tenure.end()
+        self.write_lease.end()
         try:
             return await timeouts.within(self._clock, self._timing.attempt_s, self._release())
         except StatusError as error:
             log.warning("failed to release lease %s: %s", self.lock, error)
             return False
 
-    async def _try(self, begun: write_lease.Moment) -> bool:
+    async def _try(self, begun: write_lease.ClockReading) -> bool:
         fresh = self._record(begun.wall_ns)
         if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(fresh):
             return True

@@ -20,13 +20,13 @@ from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election
 from podscaler.controller.leaderelection.elector import Elector
-from podscaler.controller.leaderelection.lease_events import Announcer
-from podscaler.controller.leaderelection.lease_holder import Office
-from podscaler.controller.leaderelection.lease_informer import Roster
-from podscaler.controller.leaderelection.shard_ownership import Work, all_of_it
+from podscaler.controller.leaderelection.lease_events import LeaseEventRecorder
+from podscaler.controller.leaderelection.lease_holder import LeaseHolder
+from podscaler.controller.leaderelection.lease_informer import LeaseInformer
+from podscaler.controller.leaderelection.shard_ownership import LeaderCallbacks, every_key
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics
 from podscaler.controller.leaderelection.timing import JITTER_FACTOR
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """See the module; a Share.
+    """See the module; a ShardOwnership.
 
     Args:
         client: past every fence.
@@ -51,62 +51,62 @@ class Leadership:
         self._timing = election.timing
         self._clock = clock
         self._rng = rng
-        self._roster = Roster(client, namespace=election.namespace, election=election.name, clock=clock, rng=rng)
-        self._announcer = Announcer(client, clock)
+        self._leases = LeaseInformer(client, namespace=election.namespace, election=election.name, clock=clock, rng=rng)
+        self._events = LeaseEventRecorder(client, clock)
         lock = election.lock(client, election.name)
         elector = Elector(lock, self._timing, identity=election.identity, clock=clock, telemetry=telemetry)
-        self._office = Office(elector, all_of_it, clock=clock, announcer=self._announcer, telemetry=telemetry)
-        self._obstacle = ""
+        self._holder = LeaseHolder(elector, every_key, clock=clock, events=self._events, telemetry=telemetry)
+        self._other_holders = ""
         self._stopping = asyncio.Event()
 
-    def find(self, key: Key) -> Tenure | None:
-        """As Share."""
+    def find(self, key: Key) -> WriteLease | None:
+        """As ShardOwnership."""
         del key
-        return self._office.tenure
+        return self._holder.write_lease
 
-    def weakest(self) -> Tenure | None:
-        """The tenure for what is written beside syncs; None where nothing may be written."""
-        return self._office.held_tenure
+    def weakest(self) -> WriteLease | None:
+        """The write lease for what is written beside syncs; None where nothing may be written."""
+        return self._holder.held_write_lease
 
     def fault(self) -> str:
         """What /healthz has to say; empty where all is well."""
-        return self._office.fault(self._timing.lease_duration_s)
+        return self._holder.fault(self._timing.lease_duration_s)
 
     def stop(self) -> None:
         """Make `run` end, after a hand-over in good order if we lead."""
         self._stopping.set()
-        self._office.leave()
+        self._holder.leave()
 
-    async def run(self, work: Work) -> None:
+    async def run(self, callbacks: LeaderCallbacks) -> None:
         """Stand by, lead, and stand by again, until `stop` is called or until cancelled.
 
         Raises what fails in leading, which is a bug; the lease is given back by then.
         """
-        watching = supervision.keep_running("the watch of leases", self._roster.run, self._clock)
+        watching = supervision.keep_running("the watch of leases", self._leases.run, self._clock)
         following = asyncio.get_running_loop().create_task(watching)
         try:
-            await timeouts.first_of(work.wait_listed(), self._stopping.wait())
-            log.info("attempting to acquire leader lease %s...", self._office.elector.lock)
+            await timeouts.first_of(callbacks.wait_listed(), self._stopping.wait())
+            log.info("attempting to acquire leader lease %s...", self._holder.elector.lock)
             while not self._stopping.is_set():
                 self._learned()
-                await self._office.serve(work, prepare=self._wait_alone)
+                await self._holder.serve(callbacks, prepare=self._wait_alone)
                 await timeouts.first_of(self._next_try(), self._stopping.wait())
         finally:
             await timeouts.end(following)
-            await self._announcer.finish()
+            await self._events.finish()
 
     async def _wait_alone(self) -> None:
         """Return once no process is at work that shares the work in another way."""
         while True:
             try:
                 others = await timeouts.within(
-                    self._clock, self._timing.attempt_s, self._election.others(self._roster, self._clock)
+                    self._clock, self._timing.attempt_s, self._election.others(self._leases, self._clock)
                 )
             except StatusError as error:
                 others = [f"unknown ({error})"]
             text = ", ".join(others)
-            if text != self._obstacle:
-                self._obstacle = text
+            if text != self._other_holders:
+                self._other_holders = text
                 log.warning("controllers with other --shards are at work: %s", text or "none any more")
             if not others:
                 return
@@ -123,13 +123,13 @@ class Leadership:
 
     async def _wait_released(self) -> None:
         while True:
-            await self._roster.news()
-            if self._roster.find(self._election.name) is not None and not self._learned().holder:
+            await self._leases.news()
+            if self._leases.find(self._election.name) is not None and not self._learned().holder:
                 return
 
     def _learned(self) -> Elector:
         """The elector, knowing what the roster knows."""
-        elector, seen = self._office.elector, self._roster.find(self._election.name)
+        elector, seen = self._holder.elector, self._leases.find(self._election.name)
         if seen is not None and not elector.is_leader:
             elector.observe(seen.lease.record, seen.at_s)
         return elector

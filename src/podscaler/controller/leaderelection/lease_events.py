@@ -1,6 +1,6 @@
 """Events on a Lease: who became its leader, who stopped.
 
-An Office announces; nothing waits for it, and an event that cannot be written is dropped with a line in the log.
+An LeaseHolder announces; nothing waits for it, and an event that cannot be written is dropped with a line in the log.
 
 Source: client-go's leaselock (reason, message), its event recorder (the rest).
 """
@@ -25,7 +25,7 @@ REASON = "LeaderElection"
 TIMEOUT_S = 5.0
 
 
-class Announcer:
+class LeaseEventRecorder:
     """See the module.
 
     Args:

@@ -39,7 +39,7 @@ class ObservedLease(NamedTuple):
         return bool(record.holder) and self.at_s + record.duration_s > now_s
 
 
-class Roster:
+class LeaseInformer:
     """See the module.
 
     Args:

@@ -1,7 +1,7 @@
 """Until when the holder of a lease may write.
 
-The elector prolongs a tenure with each renewal; whoever writes asks `remaining_s` right before, and gives the write no
-more time than that. Rules:
+The elector prolongs a write lease with each renewal; whoever writes asks `remaining_s` right before, and gives the
+write no more time than that. Rules:
 
 1. It counts from the instant at which the successful renewal was begun, for the renew deadline. Others wait for the
    lease duration, which is longer, and begin to count later: what is left between the two is the margin for a write
@@ -17,33 +17,33 @@ from typing import NamedTuple
 from podscaler.base.clock import NANOSECONDS, Clock
 
 
-class Moment(NamedTuple):
+class ClockReading(NamedTuple):
     """An instant by both clocks."""
 
     monotonic_s: float
     wall_ns: int
 
 
-def now(clock: Clock) -> Moment:
+def now(clock: Clock) -> ClockReading:
     """This instant."""
-    return Moment(clock.monotonic_s(), clock.now_ns())
+    return ClockReading(clock.monotonic_s(), clock.now_ns())
 
 
-class Tenure:
+class WriteLease:
     """See the module's rules.
 
     Args:
         clock: this machine's.
-        within: a tenure without which this one is worth nothing.
+        within: a write lease without which this one is worth nothing.
     """
 
-    def __init__(self, clock: Clock, within: "Tenure | None" = None) -> None:
+    def __init__(self, clock: Clock, within: "WriteLease | None" = None) -> None:
         self._clock = clock
         self._within = within
-        self._renewed: Moment | None = None
+        self._renewed: ClockReading | None = None
         self._span_s = 0.0
 
-    def renew(self, begun: Moment, span_s: float) -> None:
+    def renew(self, begun: ClockReading, span_s: float) -> None:
         """A renewal that was begun at that moment has succeeded: it holds for `span_s` seconds from there."""
         self._renewed, self._span_s = begun, span_s
 
@@ -61,8 +61,8 @@ class Tenure:
         return remaining_s if self._within is None else min(remaining_s, self._within.remaining_s())
 
 
-class Forever(Tenure):
-    """The tenure of a controller that shares its work with nobody."""
+class UnlimitedWriteLease(WriteLease):
+    """The write lease of a controller that shares its work with nobody."""
 
     def __init__(self) -> None:
         """It has no clock and no end."""

@@ -83,3 +83,8 @@ def of_key(key: Key) -> AutoscalerKind:
 def object_key(key: Key) -> Key:
     """Namespace and name of the object that has the key."""
     return key[0], key[1].removeprefix(of_key(key).prefix)
+
+
+def described(key: Key) -> str:
+    """The autoscaler that has the key, for the log: `horizontalpodautoscaler <namespace>/<name>`."""
+    return f"{of_key(key).word} {'/'.join(object_key(key))}"

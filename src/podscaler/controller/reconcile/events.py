@@ -1,9 +1,9 @@
 """Events about autoscalers, written beside the work: a sync never waits for them.
 
-Syncs call `Recorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait, more are dropped.
-What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
+Syncs call `AutoscalerEventRecorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait,
+more are dropped. What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
 
-An event is written by the tenure of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
+An event is written by the write lease of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
 hand-over of one shard neither holds up nor drops the events of others.
 
 Source: docs/spec/controller.md 6 (Events).
@@ -20,9 +20,9 @@ import msgspec
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import fence
-from podscaler.controller.leaderelection.fence import Deposed
-from podscaler.controller.leaderelection.shard_ownership import Part, all_of_it
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.fence import LeadershipLost
+from podscaler.controller.leaderelection.shard_ownership import KeyFilter, every_key
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.events.event_correlation import Correlator, EventDraft
 from podscaler.kube.client import urls
@@ -51,17 +51,17 @@ class _Waiting(NamedTuple):
     """An event that is not written yet.
 
     Attributes:
-        tenure: of the sync that recorded it; None: it had none.
+        write_lease: of the sync that recorded it; None: it had none.
         over: set when the event is written or given up.
     """
 
     subject: Subject
     event: EventDraft
-    tenure: Tenure | None
+    write_lease: WriteLease | None
     over: asyncio.Event
 
 
-class Recorder:
+class AutoscalerEventRecorder:
     """See the module.
 
     Args:
@@ -99,7 +99,7 @@ class Recorder:
         """Write events until cancelled."""
         while True:
             waiting = await self._queue.get()
-            fence.enter(waiting.tenure)
+            fence.enter(waiting.write_lease)
             try:
                 event = self._correlator.correlate(waiting.event)
                 if event is not None:
@@ -108,11 +108,11 @@ class Recorder:
                 del self._unwritten[waiting.event.at_ns]
                 waiting.over.set()
 
-    async def flush(self, part: Part = all_of_it) -> None:
+    async def flush(self, belongs: KeyFilter = every_key) -> None:
         """Return once everything recorded so far about the autoscalers of a part was written or given up."""
         for waiting in list(self._unwritten.values()):
             subject = waiting.subject
-            if part(subject.kind.key(subject.namespace, subject.name)):
+            if belongs(subject.kind.key(subject.namespace, subject.name)):
                 await waiting.over.wait()
 
     async def _deliver(self, subject: Subject, event: EventDraft) -> None:
@@ -120,7 +120,7 @@ class Recorder:
             try:
                 await self._write(subject, event)
                 return
-            except Deposed as error:
+            except LeadershipLost as error:
                 log.info("event %s is dropped: %s", event.name, error)
                 return
             except StatusError as error:

@@ -1,6 +1,6 @@
-"""Writing an autoscaler's status: only when it says something new, and always as the whole object.
+"""Writes the status of an autoscaler: only when it says something new, and always as the whole object.
 
-The reconciler calls `is_same` with what the autoscaler had, and `write` where that is not so.
+The reconciler has one `StatusWriter`.
 
 Source: docs/spec/decision.md 11.2 (Writing).
 """
@@ -12,7 +12,11 @@ import msgspec
 
 from podscaler.api.machinery import instants, quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.reconcile.state import AutoscalerState
 from podscaler.kube.client.client import Client
 
 QUANTITIES = frozenset({"value", "averageValue"})
@@ -30,6 +34,43 @@ class _Written(msgspec.Struct):
 
 
 _WRITTEN = msgspec.json.Decoder(_Written)
+
+
+class StatusWriter:
+    """See the module.
+
+    Args:
+        client: of the API server.
+        clock: the instants of writes.
+        period_s: how often a status is written in which only values of metrics changed, at most; 0: at every change.
+    """
+
+    def __init__(self, client: Client, clock: Clock, period_s: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._period_s = period_s
+
+    async def write(
+        self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
+    ) -> StatusError | None:
+        """Write a status that says something new; the error of a write that failed, None where none did."""
+        if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
+            return None
+        try:
+            version = await write(self._client, autoscaler, latest)
+        except StatusError as error:
+            state.note_failed_write(error)
+            return error
+        written = WrittenVersion(autoscaler.metadata.uid, version)
+        state.note_status_write(written, self._clock.monotonic_s(), self._period_s)
+        return None
+
+    def _can_wait(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState) -> bool:
+        """Whether only values of metrics changed, and the status was written less than a status period ago."""
+        written_s = state.status_written_s if self._period_s else None
+        if written_s is None or self._clock.monotonic_s() - written_s >= self._period_s:
+            return False
+        return differs_in_values(autoscaler.wire.status, latest)
 
 
 def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podscaler.controller.informers.observed_objects import CachedPod
-from podscaler.controller.scales.target import ScaleTarget
+from podscaler.controller.informers.scale_client import ScaleTarget
 from podscaler.core.model.model import Observation
 from podscaler.metrics.queries import Answered
 

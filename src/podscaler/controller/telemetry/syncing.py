@@ -15,7 +15,7 @@ CURRENT: ContextVar[Key | None] = ContextVar("autoscaler", default=None)
 """Its key; None outside of syncs."""
 
 
-class Reconciling(Protocol):
+class Reconciler(Protocol):
     """What carries out a sync: the reconciler, or something around it that looks on."""
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:

@@ -141,7 +141,7 @@ class Telemetry:
             self._desired[key] = replicas
             self._desired_replicas.labels(*key).set(replicas)
 
-    def undesired(self, key: Key) -> None:
+    def drop_desired(self, key: Key) -> None:
         """The autoscaler is gone, or another process tells from now on what it wants."""
         if self._desired.pop(key, None) is not None:
             self._desired_replicas.remove(*key)

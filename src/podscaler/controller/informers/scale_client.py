@@ -2,7 +2,7 @@
 
 The reconciler reads once at the start of a sync, and writes with what it read. Reading goes through discovery,
 because a target is named by kind; the version that its reference names does not matter. What is known already
-(`podscaler.controller.scales.target_informer`) is not asked for.
+(`podscaler.controller.informers.target_informer`) is not asked for.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
 conflict) and 10 (REST requests).
@@ -19,7 +19,7 @@ from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, 
 from podscaler.base.clock import Clock
 from podscaler.base.concurrency import Away, stay
 from podscaler.base.errors import StatusError
-from podscaler.controller.scales.target_informer import KnownScales, NoneKnown
+from podscaler.controller.informers.target_informer import TargetInformer
 from podscaler.kube.client import typed_responses, urls
 from podscaler.kube.client.client import Client, is_conflict
 from podscaler.kube.client.discovery import NO_KIND_MATCH, Discovery, RESTMapping
@@ -67,14 +67,14 @@ class ScaleTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What became of a scale: whether it was written, and why each failed attempt failed, in order."""
+class ScaleWrite:
+    """Whether a scale was written, and the errors of the attempts that failed, in order."""
 
     is_done: bool
-    refusals: Sequence[StatusError]
+    errors: Sequence[StatusError]
 
 
-class Targets:
+class ScaleClient:
     """The scale subresources of one API server.
 
     Args:
@@ -93,10 +93,10 @@ class Targets:
         *,
         clock: Clock,
         rng: random.Random,
-        known: KnownScales | None = None,
+        known: TargetInformer | None = None,
         away: Away = stay,
     ) -> None:
-        self._known = known or NoneKnown()
+        self._known = known
         self._away = away
         self._client = client
         self._discovery = discovery
@@ -113,13 +113,13 @@ class Targets:
         key = (namespace, reference.name)
         for mapping in await self._resources(reference):
             try:
-                scale = self._known.find(mapping, key) or await self._asked(mapping, key)
-                return ScaleTarget(mapping, key, reference.kind, scale)
+                scale = self._known.find(mapping, key) if self._known is not None else None
+                return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
             except StatusError as error:
                 first = first or error
         raise first or StatusError("unrecognized resource", code=0)
 
-    async def _asked(self, mapping: RESTMapping, key: Key) -> Scale:
+    async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
         async with self._away():
             return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
 
@@ -134,18 +134,18 @@ class Targets:
             raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
         return list(by_plural.values())
 
-    async def write(self, target: ScaleTarget, replicas: int) -> Written:
+    async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
         """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is."""
-        refusals: list[StatusError] = []
+        errors: list[StatusError] = []
         while True:
             try:
                 await self._put(target, replicas)
-                return Written(True, refusals)
+                return ScaleWrite(True, errors)
             except StatusError as error:
-                refusals.append(error)
+                errors.append(error)
                 target = await self._latest(target)
-                if len(refusals) == ATTEMPTS or not is_conflict(error):
-                    return Written(False, refusals)
+                if len(errors) == ATTEMPTS or not is_conflict(error):
+                    return ScaleWrite(False, errors)
             await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
 
     async def _get(self, path: str, subject: str) -> Scale:
@@ -154,6 +154,8 @@ class Targets:
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
         wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
         answer = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        if self._known is None:
+            return
         try:
             self._known.wrote(target.mapping, _SCALE.decode(answer))
         except msgspec.DecodeError:

@@ -6,16 +6,18 @@
 from collections.abc import Mapping
 
 from podscaler.controller.leaderelection.election import Election
-from podscaler.controller.leaderelection.lease_informer import ObservedLease, Roster
-from podscaler.controller.sharding.assignment import MemberView
+from podscaler.controller.leaderelection.lease_informer import LeaseInformer, ObservedLease
+from podscaler.controller.leaderelection.shard_assignment import MemberView
 
 NOBODY = ""
 """Holds what is changing hands."""
-BURIED_AFTER_DURATIONS = 20
+EXPIRED_AFTER_DURATIONS = 20
 """A member's Lease that has stood still for so many of its durations is removed."""
 
 
-def view(roster: Roster, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float) -> MemberView:
+def view(
+    roster: LeaseInformer, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float
+) -> MemberView:
     """What is to be known for the plan.
 
     Args:
@@ -41,14 +43,14 @@ def view(roster: Roster, election: Election, own: Mapping[int, str], *, now_s: f
     return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
 
 
-def relics(roster: Roster, election: Election, *, now_s: float) -> list[ObservedLease]:
+def expired_members(roster: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
     """The Leases of members that are gone since long."""
     return [
         seen
         for seen in roster
         if election.is_member(seen.lease.metadata.name)
         and not seen.is_live(now_s)
-        and now_s - seen.at_s > BURIED_AFTER_DURATIONS * election.timing.lease_duration_s
+        and now_s - seen.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
     ]
 
 

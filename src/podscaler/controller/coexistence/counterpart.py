@@ -1,6 +1,6 @@
 """The object that takes an autoscaler's place when it is migrated to the other kind: pure, JSON-ready data.
 
-`podscaler.controller.migration.migration` makes it, writes it, and deletes the first.
+`podscaler.controller.coexistence.migration` makes it, writes it, and deletes the first.
 """
 
 import json

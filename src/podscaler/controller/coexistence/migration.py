@@ -23,10 +23,10 @@ import msgspec
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.coexistence import counterpart
 from podscaler.controller.history import history_maps, history_record
 from podscaler.controller.history.history_record import HistoryRecord
 from podscaler.controller.informers import handover
-from podscaler.controller.migration import counterpart
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, is_conflict, is_not_found, is_not_served
@@ -34,7 +34,7 @@ from podscaler.kube.client.client import Client, is_conflict, is_not_found, is_n
 Object = dict[str, Any]
 
 TRIES = 10
-LOOK_PERIOD_S = 0.25
+POLL_PERIOD_S = 0.25
 STOP_TIMEOUT_S = 5.0
 """How long the word is waited for that a PodAutoscaler is no longer looked after: nobody may be looking after it."""
 READ_WITHIN_S = 5.0
@@ -205,7 +205,7 @@ class Migrator:
                 return True
             if self._clock.monotonic_s() >= ends_at_s:
                 return False
-            await self._clock.sleep(LOOK_PERIOD_S)
+            await self._clock.sleep(POLL_PERIOD_S)
 
     async def _is_told(self, meta: Object) -> bool:
         selector = f"involvedObject.uid={meta['uid']},reason={handover.WAITING}"
@@ -240,7 +240,7 @@ class Migrator:
                     f"{self._terms.source.word} {meta['namespace']}/{meta['name']} is being deleted, and waits for "
                     f"its finalizers: {', '.join(finalizers)}"
                 )
-            await self._clock.sleep(LOOK_PERIOD_S)
+            await self._clock.sleep(POLL_PERIOD_S)
 
     async def _history(self, source: Object) -> str:
         """What a controller remembers of the source, as a record; empty where nothing is known."""

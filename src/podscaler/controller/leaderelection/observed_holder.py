@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.leaderelection import lease
+from podscaler.controller.leaderelection import lease, shard_assignment
 from podscaler.controller.leaderelection.lease import Lease
-from podscaler.controller.sharding import assignment
 from podscaler.kube.informers.cache import Key
 
 
@@ -54,7 +53,7 @@ def find(leases: Iterable[Lease], election: str, key: Key, *, now: int) -> Holdi
 def _holding(found: Lease, election: str, key: Key, now: int) -> Holding | None:
     """What a Lease says about an autoscaler; None where it is that of another shard, or of a member."""
     shards = int(found.shards) if found.shards.isascii() and found.shards.isdigit() else 0
-    shard = assignment.shard_of(key, shards) if shards else None
+    shard = shard_assignment.shard_of(key, shards) if shards else None
     name = election if shard is None else lease.shard_name(election, shard)
     if found.metadata.name != name:
         return None

@@ -1,7 +1,8 @@
 """The scale of a workload as the API server would answer it, derived from the workload itself.
 
-`podscaler.controller.scales.target_informer` reads the objects of its watches here. Only what a scale says is decoded,
-so that a list of thousands of workloads is cheap. Derived and asked for, a scale is the same (a property of the tests).
+`podscaler.controller.informers.target_informer` reads the objects of its watches here. Only what a scale says is
+decoded, so that a list of thousands of workloads is cheap. Derived and asked for, a scale is the same (a property of
+the tests).
 
 Source: Kubernetes v1.37.0, the scale subresources of apps/v1 and of core/v1 ReplicationController.
 """

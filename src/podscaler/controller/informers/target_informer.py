@@ -1,6 +1,6 @@
 """The scales of targets without asking for each: workloads of the kinds that autoscalers target, followed by watches.
 
-`podscaler.controller.scales.target` asks here first. Rules:
+`podscaler.controller.informers.scale_client` asks here first. Rules:
 
 1. A kind is followed from the first autoscaler on that targets it. Until its list has come, and while its watch fails
    (a missing permission, a server that is away), scales are asked for one by one.
@@ -12,14 +12,12 @@ Source: docs/spec/controller.md 10 (REST requests). Differs: upstream asks the s
 
 import asyncio
 import random
-from dataclasses import dataclass
-from typing import Protocol
 
 from podscaler.api.typed.autoscaling import Scale
 from podscaler.base.clock import Clock
-from podscaler.controller.scales import derived_scales
-from podscaler.controller.scales.consistency import ConsistencyStore
-from podscaler.controller.scales.derived_scales import Resource
+from podscaler.controller.informers import consistency, derived_scales
+from podscaler.controller.informers.consistency import WrittenVersion
+from podscaler.controller.informers.derived_scales import Resource
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import RESTMapping
@@ -30,54 +28,41 @@ ANY: Key = ("", "")
 """What is written before the first list counts as one write, as there may never be a list that shows who is gone."""
 
 
-class KnownScales(Protocol):
-    """Who may know a scale without asking."""
-
-    def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
-        """The scale of the object of that key; None where it has to be asked for."""
-        ...
-
-    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
-        """We wrote a scale, which the server then answered."""
-        ...
-
-
-class NoneKnown:
-    """Every scale is asked for."""
-
-    def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
-        """None."""
-        del mapping, key
-        return None
-
-    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
-        """Nothing."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Followed:
-    """One kind: its scales, what keeps them current, and what we wrote that has not come back."""
+    """One kind: its scales, the watch that keeps them current, and our writes that the watch has not returned."""
 
-    scales: Cache[Scale]
-    reflector: Reflector[Scale]
-    written: "_Written"
+    def __init__(self, scales: Cache[Scale], reflector: Reflector[Scale]) -> None:
+        self.scales = scales
+        self.reflector = reflector
+        self._written: dict[Key, WrittenVersion] = {}
+        scales.subscribe(self)
 
+    def is_behind(self, key: Key) -> bool:
+        """Whether the cache lacks our last write of that scale, or one before the first list."""
+        for each in (ANY, key):
+            if consistency.find_lag(self._written.get(each), self.scales.version) is not None:
+                return True
+            self._written.pop(each, None)
+        return False
 
-class _Written(ConsistencyStore):
-    """Our writes, forgotten with the objects."""
+    def wrote(self, key: Key, written: WrittenVersion) -> None:
+        """We wrote a scale."""
+        self._written[key] = consistency.latest(self._written.get(key), written)
 
     def added(self, obj: Scale) -> None:
-        """Nothing to forget."""
+        """No write is recorded."""
 
     def updated(self, old: Scale, new: Scale) -> None:
-        """Nothing to forget."""
+        """A recorded write stays until a read finds it in the cache."""
 
     def deleted(self, obj: Scale) -> None:
-        """The workload is gone."""
-        self.forget(key_of(obj), obj.metadata.uid)
+        """A write of a deleted object is forgotten."""
+        written = self._written.get(key_of(obj))
+        if written is not None and written.uid == obj.metadata.uid:
+            del self._written[key_of(obj)]
 
 
-class FollowedTargets:
+class TargetInformer:
     """See the module's rules.
 
     Args:
@@ -105,7 +90,7 @@ class FollowedTargets:
                 await self._more.wait()
 
     def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
-        """As KnownScales."""
+        """The scale of the object of that key; None where it has to be requested."""
         resource = (mapping.group, mapping.plural)
         followed = self._followed.get(resource)
         if followed is None:
@@ -114,18 +99,15 @@ class FollowedTargets:
             return None
         if not followed.scales.synced or not followed.reflector.is_watching:
             return None
-        version = followed.scales.version
-        if any(followed.written.find_lag(each, version) is not None for each in (ANY, key)):
-            return None
-        return followed.scales.find(key)
+        return None if followed.is_behind(key) else followed.scales.find(key)
 
     def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
-        """As KnownScales."""
+        """We wrote a scale, and the API server returned it like that."""
         followed = self._followed.get((mapping.group, mapping.plural))
         if followed is not None:
             meta = scale.metadata
             key, uid = (key_of(scale), meta.uid) if followed.scales.synced else (ANY, "")
-            followed.written.wrote(key, uid, meta.resource_version)
+            followed.wrote(key, WrittenVersion(uid, meta.resource_version))
 
     def _follow(self, resource: Resource, version: str) -> None:
         group, plural = resource
@@ -135,8 +117,6 @@ class FollowedTargets:
             derived_scales.reader(resource),
         )
         scales: Cache[Scale] = Cache()
-        written = _Written()
-        scales.subscribe(written)
         reflector = Reflector(self._client, source, cache=scales, clock=self._clock, rng=self._rng)
-        self._followed[resource] = _Followed(scales, reflector, written)
+        self._followed[resource] = _Followed(scales, reflector)
         self._more.set()

@@ -7,8 +7,9 @@ field manager published. The built-in controller's are read from the arguments o
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.base.version import __version__
 from podscaler.controller.history import history_maps
-from podscaler.controller.history.history_maps import SETTINGS, Foreign, HistoryMaps
-from podscaler.controller.leaderelection.fence import Deposed
+from podscaler.controller.history.history_maps import SETTINGS, ForeignConfigMap, HistoryMaps
+from podscaler.controller.leaderelection.fence import LeadershipLost
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 from podscaler.kube.client import urls
@@ -32,6 +33,7 @@ BUILT_IN = "kube-controller-manager"
 BUILT_IN_NAMESPACE = "kube-system"
 ATTEMPTS = 5
 RETRY_DELAY_S = 2.0
+POLL_PERIOD_S = 1.0
 _FLAG_PREFIX = "horizontal-pod-autoscaler-"
 _GATES = "feature-gates"
 
@@ -86,6 +88,23 @@ class EffectiveSettings:
         return core_settings.from_flags({**self.flags, **given, _GATES: gates}, version)
 
 
+async def keep_published(
+    client: Client, settings: ControllerSettings, clock: Clock, *, has_begun: asyncio.Event, is_held: Callable[[], bool]
+) -> None:
+    """Publish the settings each time that this process begins to decide, until cancelled; never in a dry run.
+
+    Args:
+        has_begun: set when this process begins; cleared here.
+        is_held: whether nothing may be written yet.
+    """
+    while not settings.dry_run:
+        await has_begun.wait()
+        has_begun.clear()
+        while is_held():
+            await clock.sleep(POLL_PERIOD_S)
+        await publish(client, settings, clock)
+
+
 async def publish(client: Client, settings: ControllerSettings, clock: Clock) -> None:
     """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
 
@@ -97,10 +116,10 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
     for attempt in range(ATTEMPTS):
         try:
             await (_remove(maps, settings) if settings.history_namespace is None else _write(maps, settings))
-        except Deposed:
+        except LeadershipLost:
             return  # whoever leads next publishes
         except StatusError as error:
-            if error.code == 403 or isinstance(error, Foreign) or attempt == ATTEMPTS - 1:
+            if error.code == 403 or isinstance(error, ForeignConfigMap) or attempt == ATTEMPTS - 1:
                 _log_failure(settings, error)
                 return
             await clock.sleep(RETRY_DELAY_S * 2**attempt)
@@ -109,17 +128,17 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
 
 
 async def _write(maps: HistoryMaps, settings: ControllerSettings) -> None:
-    """Raises StatusError, Deposed."""
+    """Raises StatusError, LeadershipLost."""
     published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
     await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
 
 
 async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
-    """Remove what a process of the same field manager published. Raises StatusError, Deposed."""
+    """Remove what a process of the same field manager published. Raises StatusError, LeadershipLost."""
     try:
         contents = await maps.read(history_maps.NAME)
         found = msgspec.json.decode(contents.entries.get(SETTINGS, "null"), type=_Published | None)
-    except (Foreign, ValueError):
+    except (ForeignConfigMap, ValueError):
         return  # `find_published` does not take these for settings either
     if found is not None and found.manager == settings.field_manager:
         await maps.update(history_maps.NAME, {SETTINGS: None}, contents.version)

@@ -1,0 +1,40 @@
+"""Detects a watch cache that is older than our own last write.
+
+The controller checks an autoscaler before each sync, and `target_informer` a scale before each read: a sync that runs
+before the watch has returned our last write would see old conditions and an old `lastScaleTime`, and write them again.
+
+Source: docs/spec/controller.md 5 (Consistency store): the gate StaleControllerConsistencyHPA.
+"""
+
+from typing import NamedTuple
+
+
+class WrittenVersion(NamedTuple):
+    """The uid of an object, and the resourceVersion that our last write gave it."""
+
+    uid: str
+    version: str
+
+
+def latest(before: WrittenVersion | None, after: WrittenVersion) -> WrittenVersion:
+    """The record to keep after a write: a higher version replaces a lower one, another uid replaces any."""
+    if before is None or before.uid != after.uid or _is_newer(after.version, before.version):
+        return after
+    return before
+
+
+def find_lag(written: WrittenVersion | None, cache_version: str) -> str | None:
+    """The message, in upstream's words, if a cache that is complete up to `cache_version` lacks our write; else None."""
+    if written is None or not _is_newer(written.version, cache_version):
+        return None
+    return (
+        f"read version: {cache_version} is not as new as written version: {written.version} "
+        "for group resource horizontalpodautoscalers.autoscaling"
+    )
+
+
+def _is_newer(version: str, than: str) -> bool:
+    """Whether both are decimal numbers and the first is higher; other versions cannot be compared."""
+    if not (version.isascii() and version.isdigit() and than.isascii() and than.isdigit()):
+        return False
+    return int(version) > int(than)
