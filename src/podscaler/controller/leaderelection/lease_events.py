@@ -7,14 +7,17 @@ Source: client-go's leaselock (reason, message), its event recorder (the rest).
 
 import asyncio
 import logging
+from typing import Any
 
 import msgspec
 
-from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.lease import GROUP
 from podscaler.controller.leaderelection.lease_lock import LeaseLock
+from podscaler.events.event_correlation import EventDraft
+from podscaler.events.event_object import core_event
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 
@@ -58,27 +61,15 @@ class LeaseEventRecorder:
             log.info("the event %r about the lease %s is dropped: %s", message, lock, error)
 
 
-def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, object]:
-    return {
-        "kind": "Event",
-        "apiVersion": "v1",
-        "metadata": {"name": f"{lock.name}.{now_ns:x}", "namespace": lock.namespace},
-        "involvedObject": {
-            "kind": "Lease",
-            "apiVersion": f"{GROUP}/v1",
-            "namespace": lock.namespace,
-            "name": lock.name,
-            "uid": lock.metadata.get("uid", ""),
-            "resourceVersion": lock.metadata.get("resourceVersion", ""),
-        },
-        "reason": REASON,
-        "message": message,
-        "source": {"component": COMPONENT},
-        "firstTimestamp": rfc3339(now_ns),
-        "lastTimestamp": rfc3339(now_ns),
-        "count": 1,
-        "type": "Normal",
-        "eventTime": None,
-        "reportingComponent": COMPONENT,
-        "reportingInstance": "",
+def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, Any]:
+    involved = {
+        "kind": "Lease",
+        "apiVersion": f"{GROUP}/v1",
+        "namespace": lock.namespace,
+        "name": lock.name,
+        "uid": lock.metadata.get("uid", ""),
+        "resourceVersion": lock.metadata.get("resourceVersion", ""),
     }
+    name = f"{lock.name}.{now_ns:x}"
+    event = EventDraft(lock.name, lock.name, "Normal", REASON, message, now_ns, name=name, first_at_ns=now_ns)
+    return core_event(event, involved, component=COMPONENT)

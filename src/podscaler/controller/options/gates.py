@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from podscaler.base.errors import UsageError
+from podscaler.core.model import settings as core_settings
 
-TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 ALL_BETA = "AllBeta"
 
 
@@ -60,13 +59,11 @@ class FeatureGates:
 def parse(text: str) -> FeatureGates:
     """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
     chosen: dict[str, bool] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, separator, word = (part.strip() for part in entry.partition("="))
-        if not separator:
-            raise UsageError(f"--feature-gates: missing bool value for {name}")
-        if word not in TRUE_WORDS | FALSE_WORDS:
-            raise UsageError(f'--feature-gates: invalid value of {name}={word}: "{word}" is neither true nor false')
-        chosen |= _meant(name, word in TRUE_WORDS)
+    try:
+        for name, on in core_settings.gate_values(text):
+            chosen |= _meant(name, on)
+    except ValueError as error:
+        raise UsageError(f"--feature-gates: {error}") from error
     return FeatureGates(chosen)
 
 
@@ -75,10 +72,8 @@ def _meant(name: str, on: bool) -> dict[str, bool]:
         return {known: on for known, gate in KNOWN.items() if gate.stage == "BETA"}
     gate = KNOWN.get(name)
     if gate is None:
-        raise UsageError(f"--feature-gates: unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
+        raise ValueError(f"unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
     if gate.locked and on != gate.default:
         locked_to = str(gate.default).lower()
-        raise UsageError(
-            f"--feature-gates: cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}"
-        )
+        raise ValueError(f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}")
     return {name: on}

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,7 @@ from podscaler.controller.leaderelection.shard_ownership import KeyFilter, every
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.events.event_object import core_event
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
 
@@ -45,6 +46,18 @@ class Subject:
     uid: str
     resource_version: str
     kind: AutoscalerKind = HPA
+
+    def event(self, event: EventDraft) -> dict[str, Any]:
+        """The core/v1 Event as JSON-ready data."""
+        involved = {
+            "kind": self.kind.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "apiVersion": self.kind.api_version,
+            "resourceVersion": self.resource_version,
+        }
+        return core_event(event, involved, component=COMPONENT, reporter="" if event.combined else COMPONENT)
 
 
 class _Waiting(NamedTuple):
@@ -144,31 +157,4 @@ class AutoscalerEventRecorder:
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-        await self._client.post(path, msgspec.json.encode(to_object(subject, event)), subject="events")
-
-
-def to_object(subject: Subject, event: EventDraft) -> dict[str, object]:
-    """The core/v1 Event as JSON-ready data."""
-    return {
-        "kind": "Event",
-        "apiVersion": "v1",
-        "metadata": {"name": event.name, "namespace": subject.namespace},
-        "involvedObject": {
-            "kind": subject.kind.kind,
-            "namespace": subject.namespace,
-            "name": subject.name,
-            "uid": subject.uid,
-            "apiVersion": subject.kind.api_version,
-            "resourceVersion": subject.resource_version,
-        },
-        "reason": event.reason,
-        "message": event.message,
-        "source": {"component": COMPONENT},
-        "firstTimestamp": rfc3339(event.first_at_ns),
-        "lastTimestamp": rfc3339(event.at_ns),
-        "count": event.count,
-        "type": event.type,
-        "eventTime": None,
-        "reportingComponent": "" if event.combined else COMPONENT,
-        "reportingInstance": "",
-    }
+        await self._client.post(path, msgspec.json.encode(subject.event(event)), subject="events")
