@@ -12,13 +12,12 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 
 from podscaler.controller.leaderelection import fence, timeouts
-from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.election import Election, Timing
 from podscaler.controller.leaderelection.fence import FencedTransport, LeadershipLost
 from podscaler.controller.leaderelection.leadership import Leadership
 from podscaler.controller.leaderelection.shard_ownership import KeyFilter
 from podscaler.controller.leaderelection.sharding import Sharding
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leaderelection.timing import Timing
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key

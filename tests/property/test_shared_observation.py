@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller.recording.recording import End, NoRecording, SyncRecord
+from podscaler.controller.recording.recording import End, Recording, SyncRecord
 from podscaler.core import decision
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 
@@ -13,7 +13,7 @@ NAMES = [f"app{number}" for number in range(6)]
 PERIODS = 12
 
 
-class Kept(NoRecording):
+class Kept(Recording):
     """Keeps what was decided: when, about whom, and what."""
 
     is_on = True

@@ -12,15 +12,14 @@ from functools import partial
 from podscaler.base import concurrency
 from podscaler.base.clock import Clock
 from podscaler.base.concurrency import Away, Turns
-from podscaler.controller.assignment import Handover, RunningSyncs, WorkAssignment
+from podscaler.controller.assignment import AutoscalerCleanup, Handover, RunningSyncs, WorkAssignment
 from podscaler.controller.coexistence import standby
 from podscaler.controller.coexistence.comparison import DecisionComparison
 from podscaler.controller.coexistence.standby import WriteGate
 from podscaler.controller.controller import Controller, ControllerServices, ControllerStatus, Service
 from podscaler.controller.history.config_map_store import ConfigMapHistoryStore
 from podscaler.controller.history.history_maps import HistoryMaps
-from podscaler.controller.history.read_only_store import ReadOnlyHistoryStore
-from podscaler.controller.history.store import HistoryStore, NoHistoryStore
+from podscaler.controller.history.store import HistoryStore
 from podscaler.controller.informers.autoscaler_informer import AutoscalerInformer
 from podscaler.controller.informers.controller_informers import ControllerInformers
 from podscaler.controller.informers.observed_objects import Autoscaler
@@ -32,14 +31,13 @@ from podscaler.controller.options.autoscaler_kinds import HPA
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reacting import Reactor
-from podscaler.controller.reconcile.cleanup import AutoscalerCleanup
 from podscaler.controller.reconcile.events import AutoscalerEventRecorder
 from podscaler.controller.reconcile.observe import Observer, SyncSources
 from podscaler.controller.reconcile.reconcile import AutoscalerReconciler, SyncWrites
 from podscaler.controller.reconcile.reporting import SyncReporter
 from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.controller.reconcile.status import StatusWriter
-from podscaler.controller.recording.recording import NoRecording, Recording
+from podscaler.controller.recording.recording import Recording
 from podscaler.controller.telemetry.server_health import ServerHealth
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controller.worker import KeyProcessor, SyncWorker
@@ -72,7 +70,7 @@ def new_controller(
         rng: for jitter and for the correlation of events; None: a new one.
     """
     cluster = _Cluster(client, settings, clock, rng or random.Random(), Turns(settings.turns))
-    return _Wiring(cluster, recording or NoRecording(), metrics).controller()
+    return _Wiring(cluster, recording or Recording(), metrics).controller()
 
 
 def api_metrics(client: Client, discovery: Discovery, settings: ControllerSettings) -> MetricsSource:
@@ -132,15 +130,15 @@ class _Cluster:
         """Where histories outlive the process; not written before the controller writes anything."""
         settings = self.settings
         if settings.history_namespace is None:
-            return NoHistoryStore()
-        store = ConfigMapHistoryStore(
+            return HistoryStore()
+        return ConfigMapHistoryStore(
             HistoryMaps(self.client, settings.history_namespace),
             self.clock,
             writer=f"{self.rng.getrandbits(32):08x}",
             flag_window_ns=settings.downscale_stabilization_ns,
             away=self.turns.away,
+            is_held=lambda: gate.has_written_nothing,
         )
-        return ReadOnlyHistoryStore(store, lambda: gate.has_written_nothing, self.clock)
 
 
 class _Wiring:

@@ -8,7 +8,7 @@ process again, continues from their kept histories (`podscaler.controller.histor
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +21,9 @@ from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.shard_ownership import EVERYTHING, KeyFilter, ShardOwnership, every_key
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.reconcile.cleanup import AutoscalerCleanup
 from podscaler.controller.reconcile.events import AutoscalerEventRecorder
 from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.recording.recording import End, Recording
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
 
@@ -32,6 +32,48 @@ log = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 10.0
 FLUSH_TIMEOUT_S = 2.0
 FIRST_RATE_PER_S = 50.0
+
+
+class AutoscalerCleanup:
+    """Drops what the process keeps of an autoscaler that it syncs no more.
+
+    Args:
+        states: the records of autoscalers.
+        history: the kept histories.
+        recording: gets an end for each.
+        clock: the instant of that end.
+        others: drop what else is kept of an autoscaler, by its key.
+    """
+
+    def __init__(
+        self,
+        states: AutoscalerStates,
+        history: HistoryStore,
+        recording: Recording,
+        clock: Clock,
+        others: Sequence[Callable[[Key], None]],
+    ) -> None:
+        self._states = states
+        self._history = history
+        self._recording = recording
+        self._clock = clock
+        self._others = others
+
+    def forget(self, key: Key) -> None:
+        """The autoscaler was deleted: its kept history goes too."""
+        self._history.forget(key)
+        self._drop(key)
+
+    def release(self, key: Key) -> None:
+        """Another process manages the autoscaler from now on, and continues its kept history."""
+        self._history.drop(key)
+        self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        self._states.forget(key)
+        for drop in self._others:
+            drop(key)
+        self._recording.report(End(self._clock.now_ns(), key))
 
 
 class RunningSyncs:

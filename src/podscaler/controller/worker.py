@@ -18,14 +18,13 @@ from enum import Enum
 from podscaler.base.clock import Clock
 from podscaler.base.concurrency import Turns
 from podscaler.base.workqueue import ShutDown
-from podscaler.controller.assignment import WorkAssignment
+from podscaler.controller.assignment import AutoscalerCleanup, WorkAssignment
 from podscaler.controller.informers.autoscaler_informer import AutoscalerInformer
 from podscaler.controller.leaderelection import fence
 from podscaler.controller.leaderelection.fence import LeadershipLost
 from podscaler.controller.options import autoscaler_kinds, gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.reconcile.cleanup import AutoscalerCleanup
 from podscaler.controller.reconcile.reconcile import Outdated
 from podscaler.controller.reconcile.reporting import SyncReporter
 from podscaler.controller.reconcile.state import AutoscalerStates

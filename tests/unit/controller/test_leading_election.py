@@ -6,7 +6,7 @@ import pytest
 
 from election_world import ElectionWorld
 from podscaler.base.errors import StatusError
-from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.election import Timing
 
 LEASE = "podscaler-controller"
 

@@ -20,12 +20,11 @@ from podscaler.cli.options import lease_options
 from podscaler.cli.options.settings import DURATION, INT32, Flag
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.election import Election, Timing
 from podscaler.controller.leaderelection.fence import FencedTransport
 from podscaler.controller.leaderelection.leadership import Leadership
 from podscaler.controller.leaderelection.sharding import Sharding
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leaderelection.timing import Timing
 from podscaler.controller.options import installation
 from podscaler.controller.server.permissions import Permission, of_leases
 from podscaler.kube.client.client import Client

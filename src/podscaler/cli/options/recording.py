@@ -20,7 +20,7 @@ from podscaler.cli.options.settings import Flag
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
-from podscaler.controller.recording.recording import NoRecording, Recording
+from podscaler.controller.recording.recording import Recording
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,7 +85,7 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
     """The recording, which is complete when this ends. Raises UsageError where the file cannot be begun."""
     if file is None:
-        yield NoRecording()
+        yield Recording()
         return
     await asyncio.to_thread(_begin, file)
     made = FileRecording(file, clock)

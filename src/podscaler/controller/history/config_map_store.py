@@ -31,7 +31,7 @@ import asyncio
 import contextvars
 import functools
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.concurrency import Away, stay
@@ -39,7 +39,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_maps, history_record, stored_map
 from podscaler.controller.history.history_maps import HistoryMaps
 from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Heartbeat, HistoryRecord, RestoredHistory
-from podscaler.controller.history.store import HistorySnapshot
+from podscaler.controller.history.store import HistorySnapshot, HistoryStore
 from podscaler.controller.history.stored_map import StoredMap, WriteBatch
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.fence import LeadershipLost
@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 TICK_S = 10.0
 RETRY_READ_S = 30.0
+HELD_POLL_S = 1.0
 STORE_PAUSE_S = 0.5
 """Between two batches of rescales of a ConfigMap: a write costs the API server as much as the ConfigMap is large."""
 STORE_TIMEOUT_S = 2.0
@@ -61,7 +62,7 @@ WINDOW_MAX_NS = 3600 * NANOSECONDS
 """The longest stabilization window and policy period that the API admits."""
 
 
-class ConfigMapHistoryStore:
+class ConfigMapHistoryStore(HistoryStore):
     """See the module's rules.
 
     Args:
@@ -69,14 +70,26 @@ class ConfigMapHistoryStore:
         clock: all of the history store's time.
         writer: a name for this process, another for each.
         flag_window_ns: the longest window that a flag asks for.
-        away: what to be in while waiting until a rescale is stored.
+        away: left by a sync while it waits until a rescale is stored.
+        is_held: whether nothing may be written yet (standby); once it is false, writing goes on for good.
     """
 
-    def __init__(self, maps: HistoryMaps, clock: Clock, *, writer: str, flag_window_ns: int, away: Away = stay) -> None:
+    def __init__(
+        self,
+        maps: HistoryMaps,
+        clock: Clock,
+        *,
+        writer: str,
+        flag_window_ns: int,
+        away: Away = stay,
+        is_held: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._maps = maps
         self._clock = clock
         self._writer = writer
         self._away = away
+        self._is_held = is_held
+        self._is_released = not is_held()
         self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
         self._loaded: dict[str, StoredMap] = {}
         self._heartbeats: dict[str, Heartbeat] = {}
@@ -104,7 +117,7 @@ class ConfigMapHistoryStore:
     async def store(self, key: Key, latest: HistorySnapshot) -> None:
         """Return once it is written, or cannot be for now; only after `find` told what there was."""
         found = self._loaded.get(history_maps.map_of(key))
-        if found is None:
+        if found is None or not self._may_write():
             return
         is_failing = found.name in self._failing
         found.keep(key, latest)
@@ -130,6 +143,8 @@ class ConfigMapHistoryStore:
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
         """Write everything about these as it is now: another process goes on from there."""
+        if not self._is_released:
+            return
         by_map: dict[str, set[Key]] = {}
         for key in keys:
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
@@ -146,17 +161,26 @@ class ConfigMapHistoryStore:
 
     async def run(self) -> None:
         """Write until cancelled."""
+        while not self._may_write():
+            await self._clock.sleep(HELD_POLL_S)
         while True:
             await self._clock.sleep(TICK_S)
             await self._tick()
 
     async def close(self) -> None:
         """Write everything as it is now, the instants that syncs renewed too, and say that this is all."""
+        if not self._is_released:
+            return
         maps = list(self._loaded.values())
         await timeouts.end(*(found.batch.task for found in maps if found.batch is not None))
         saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
         if all(saved) and any(found.kept for found in maps):
             await self._write_heartbeat(self._writer, ended=True)
+
+    def _may_write(self) -> bool:
+        """Whether writing is allowed now, or was before."""
+        self._is_released = self._is_released or not self._is_held()
+        return self._is_released
 
     async def _tick(self) -> None:
         now_s = self._clock.monotonic_s()

@@ -6,7 +6,7 @@ left, and has with `store` a rescale written before it is carried out; the loop 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from podscaler.controller.history.history_record import RestoredHistory
 from podscaler.core.model.history import History
@@ -31,74 +31,37 @@ class HistorySnapshot(NamedTuple):
     rescaled_from: int | None = None
 
 
-class HistoryStore(Protocol):
-    """Where histories outlive the process."""
+class HistoryStore:
+    """See the module. This one keeps nothing, as upstream; `ConfigMapHistoryStore` overrides every method."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
-        ...
+        """The history that an earlier process left of the autoscaler with that uid; None: there is none.
 
-    def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        """Have it written in time; only after `find` told what there was."""
-        ...
-
-    async def store(self, key: Key, latest: HistorySnapshot) -> None:
-        """Return once it is written, or cannot be for now; only after `find` told what there was."""
-        ...
-
-    def forget(self, key: Key) -> None:
-        """The autoscaler is gone."""
-        ...
-
-    def expect_changes(self) -> None:
-        """Another process may have written since: what is asked for from now on is read again."""
-        ...
-
-    async def hand_over(self, keys: Sequence[Key]) -> None:
-        """Write everything about these as it is now: another process goes on from there."""
-        ...
-
-    def drop(self, key: Key) -> None:
-        """The autoscaler is another process's: write nothing about it any more."""
-        ...
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        ...
-
-    async def close(self) -> None:
-        """Write everything as it is now."""
-        ...
-
-
-class NoHistoryStore:
-    """Histories end with the process, as upstream's do."""
-
-    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """Nothing."""
+        Raises StatusError where it cannot be read now.
+        """
         del key, uid
         return None
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        """Nothing."""
+        """Have it written within a minute; call it only after `find` returned."""
 
     async def store(self, key: Key, latest: HistorySnapshot) -> None:
-        """Nothing."""
+        """Return once it is written, or cannot be for now; call it only after `find` returned."""
 
     def forget(self, key: Key) -> None:
-        """Nothing."""
+        """The autoscaler was deleted: have its record removed."""
 
     def expect_changes(self) -> None:
-        """Nothing."""
+        """Another process may have written since: records are read again."""
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """Nothing."""
+        """Write the records of these as they are now: another process continues from there."""
 
     def drop(self, key: Key) -> None:
-        """Nothing."""
+        """Another process manages the autoscaler: write nothing about it any more."""
 
     async def run(self) -> None:
-        """Nothing."""
+        """Write what was kept, until cancelled."""
 
     async def close(self) -> None:
-        """Nothing."""
+        """Write everything as it is now."""

@@ -11,7 +11,7 @@ The loop runs the watches and takes objects from here, by the keys of `options.a
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from podscaler.base.clock import Clock
 from podscaler.controller.informers import handover, observed_objects
@@ -67,7 +67,7 @@ class AutoscalerInformer:
         if HPA in self._caches and HPA not in self._own:
             self._caches[HPA].subscribe(self._foreign)
         if HPA in self._caches and others is not None:
-            self._caches[HPA].subscribe(_Forgetting(others))
+            self._caches[HPA].subscribe(_OnDeletion(lambda obj: others.forget(obj.key)))
 
     def __iter__(self) -> Iterator[Autoscaler]:
         for kind in self._own:
@@ -81,7 +81,7 @@ class AutoscalerInformer:
         for kind in self._own:
             self._caches[kind].subscribe(handler)
         if HPA in self._caches and POD_AUTOSCALER in self._own:
-            self._caches[HPA].subscribe(_Successors(self._caches[POD_AUTOSCALER], handler))
+            self._caches[HPA].subscribe(_OnDeletion(lambda obj: self._resume_waiting(obj.metadata.uid, handler)))
 
     def find(self, key: Key) -> Autoscaler | None:
         """The autoscaler of that key, None where there is none."""
@@ -137,6 +137,13 @@ class AutoscalerInformer:
             if self._others is not None:
                 group.create_task(self._others.run(), name="the look at other controllers")
 
+    def _resume_waiting(self, uid: str, handler: ResourceEventHandler[Autoscaler]) -> None:
+        """Have the PodAutoscalers synced that waited for the HorizontalPodAutoscaler with that uid to go."""
+        for each in list(self._caches[POD_AUTOSCALER]):
+            origin = handover.find_origin(each.metadata)
+            if origin is not None and origin.uid == uid:
+                handler.added(each)
+
     def _is_known(self, kind: AutoscalerKind) -> bool:
         """Whether all of a kind are listed; one whose definition is missing holds up no other."""
         is_absent = not self._watches[kind].is_served and len(self._own) > 1
@@ -175,42 +182,17 @@ class _ByTarget:
             self._keys.pop(target_of(obj), None)
 
 
-class _Forgetting:
-    """Has nothing kept about the writers of autoscalers that are gone."""
+class _OnDeletion:
+    """Calls a function with each autoscaler that is deleted."""
 
-    def __init__(self, others: OtherControllers) -> None:
-        self._others = others
-
-    def added(self, obj: Autoscaler) -> None:
-        """Noted as it was read."""
-
-    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """Noted as it was read."""
-
-    def deleted(self, obj: Autoscaler) -> None:
-        """Nothing is known of it any more."""
-        self._others.forget(obj.key)
-
-
-class _Successors:
-    """Lets PodAutoscalers go on when the HorizontalPodAutoscaler is gone that they were made from."""
-
-    def __init__(self, cache: Cache[Autoscaler], handler: ResourceEventHandler[Autoscaler]) -> None:
-        self._cache = cache
-        self._handler = handler
+    def __init__(self, deleted: Callable[[Autoscaler], None]) -> None:
+        self.deleted = deleted
 
     def added(self, obj: Autoscaler) -> None:
-        """Whoever waits looks for itself."""
+        """Nothing to do."""
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """Whoever waits looks for itself."""
-
-    def deleted(self, obj: Autoscaler) -> None:
-        """Those that waited for it are as good as new."""
-        for each in list(self._cache):
-            origin = handover.find_origin(each.metadata)
-            if origin is not None and origin.uid == obj.metadata.uid:
-                self._handler.added(each)
+        """Nothing to do."""
 
 
 def target_of(autoscaler: Autoscaler) -> Reference:

@@ -23,9 +23,9 @@ from typing import Protocol
 from podscaler.base.clock import Clock, rfc3339_micro
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts, write_lease
+from podscaler.controller.leaderelection.election import Timing
 from podscaler.controller.leaderelection.lease import LeaderElectionRecord
 from podscaler.controller.leaderelection.lease_lock import LeaseLock
-from podscaler.controller.leaderelection.timing import Timing
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.transport.transport import TransportError
 

@@ -18,14 +18,13 @@ from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.election import JITTER_FACTOR, Election
 from podscaler.controller.leaderelection.elector import Elector
 from podscaler.controller.leaderelection.lease_events import LeaseEventRecorder
 from podscaler.controller.leaderelection.lease_holder import LeaseHolder
 from podscaler.controller.leaderelection.lease_informer import LeaseInformer
 from podscaler.controller.leaderelection.shard_ownership import LeaderCallbacks, every_key
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics
-from podscaler.controller.leaderelection.timing import JITTER_FACTOR
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key

@@ -23,15 +23,14 @@ from functools import partial
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
-from podscaler.controller.leaderelection import lease, member_view, shard_assignment, timeouts
-from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection import lease, shard_assignment, timeouts
+from podscaler.controller.leaderelection.election import JITTER_FACTOR, Election
 from podscaler.controller.leaderelection.elector import Elector
 from podscaler.controller.leaderelection.lease_events import LeaseEventRecorder
 from podscaler.controller.leaderelection.lease_holder import LeaseHolder
 from podscaler.controller.leaderelection.lease_informer import LeaseInformer
 from podscaler.controller.leaderelection.shard_ownership import LeaderCallbacks
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leaderelection.timing import JITTER_FACTOR
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
@@ -174,8 +173,8 @@ class Sharding:
 
     async def _follow_plan(self, callbacks: LeaderCallbacks) -> None:
         me, now_s = self._election.identity, self._clock.monotonic_s()
-        own = {shard: member_view.NOBODY if self._holders[shard].is_leaving else me for shard in self._serving}
-        view = member_view.view(self._leases, self._election, own, now_s=now_s, began_s=self._began_s)
+        own = {shard: shard_assignment.NOBODY if self._holders[shard].is_leaving else me for shard in self._serving}
+        view = shard_assignment.view(self._leases, self._election, own, now_s=now_s, began_s=self._began_s)
         view = view._replace(kept=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s))
         held = sum(office.is_held for office in self._holders)
         self._figures.show(held=held, free=len(view.free_s), members=len(view.members))
@@ -218,7 +217,7 @@ class Sharding:
 
     async def _delete_expired_member(self, now_s: float) -> None:
         """Remove one Lease of a member that is gone since long."""
-        for seen in member_view.expired_members(self._leases, self._election, now_s=now_s)[:1]:
+        for seen in shard_assignment.expired_members(self._leases, self._election, now_s=now_s)[:1]:
             meta = seen.lease.metadata
             where = lease.path(meta.namespace, meta.name)
             removal = self._client.delete(where, subject=f"{lease.RESOURCE} {meta.name}", body=lease.only_if(meta))

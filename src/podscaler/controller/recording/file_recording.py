@@ -17,7 +17,7 @@ import threading
 from podscaler.base.clock import Clock
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.record_lines import RecordLines
-from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.controller.recording.recording import End, Recording, SyncRecord
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ WAITING_MAX = 4096
 CHUNK_BYTES = 256 * 1024
 
 
-class FileRecording:
+class FileRecording(Recording):
     """See the module. `close` ends the file.
 
     Args:

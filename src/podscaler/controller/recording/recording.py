@@ -6,7 +6,6 @@ keeps it. Reporting never waits, and hands over only what is immutable and there
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
@@ -45,42 +44,21 @@ class End:
     key: Key
 
 
-class Recording(Protocol):
-    """Where syncs are reported."""
+class Recording:
+    """Gets every sync; this one keeps nothing.
 
-    @property
-    def is_on(self) -> bool:
-        """Whether anybody keeps what is reported."""
-        ...
-
-    @property
-    def lines_written(self) -> int:
-        """How many lines are in their place."""
-        ...
-
-    @property
-    def lines_lost(self) -> int:
-        """How many will never be."""
-        ...
-
-    def report(self, what: SyncRecord | End) -> None:
-        """Keep it; never waits."""
-        ...
-
-    async def run(self) -> None:
-        """Bring what is reported to its place until cancelled."""
-        ...
-
-
-class NoRecording:
-    """Nothing is kept."""
+    Attributes:
+        is_on: whether anything is kept.
+        lines_written: how many lines of the file are written.
+        lines_lost: how many never will be.
+    """
 
     is_on = False
     lines_written = 0
     lines_lost = 0
 
     def report(self, what: SyncRecord | End) -> None:
-        """Nothing."""
+        """Keep it; never waits."""
 
     async def run(self) -> None:
-        """Nothing."""
+        """Write what is reported, until cancelled."""
