@@ -135,7 +135,7 @@ def next_decisions(process: Process, began: int) -> Iterator[tuple[int, int, int
     """
     course = process.course
     assert process.record is not None
-    found = history_record.found(process.record, process.beat, began)
+    found = history_record.restored(process.record, process.beat, began)
     past = history_record.resumed(found, process.replicas, began, has_behavior=process.has_behavior)
     for second in range(0, max(course.window_s, course.up_window_s) + 150, 5):
         now = began + second * SECOND_NS

@@ -100,7 +100,7 @@ class World(ApiServerWorld):
             migrator = Migrator(client, CLOCK, how, self.lines.append)
             await migrator.migrate("default", "web")
             if tidies:
-                await migrator.tidy()
+                await migrator.remove_annotations()
 
     def find(self, kind: AutoscalerKind) -> dict[str, Any] | None:
         return self.opened.registry.find(kind.resource, "default", "web")
@@ -263,8 +263,8 @@ async def test_a_way_back_to_nobody(world: World) -> None:
     assert (process.returncode, said.decode().splitlines()[-1], warned.decode()) == (
         0,
         "podautoscaler default/web is a HorizontalPodAutoscaler now",
-        "podscaler: warning: whether anybody looks after horizontalpodautoscalers is not known (there are none yet): "
-        "if nobody does, what is migrated is not scaled until a controller looks after it\n",
+        "podscaler: warning: whether a controller manages horizontalpodautoscalers is not known (there are none yet): "
+        "if none does, what is migrated is not scaled until a controller manages it\n",
     )
 
 

@@ -103,7 +103,7 @@ def test_what_is_found(
     kept: HistoryRecord, beat: Heartbeat | None, now_s: float, expected: tuple[tuple[int, float], ...]
 ) -> None:
     """Recommendations as (replicas, second); changes keep their instants."""
-    found = history_record.meant(kept, beat, at(now_s))
+    found = history_record.continued(kept, beat, at(now_s))
     assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in found.recommendations) == expected
     assert [each.at for each in found.scale_ups] == [min(at(-60), at(now_s))]
 
@@ -191,15 +191,15 @@ def test_what_holds_longer_than_a_record_tells(
 
 def test_a_look_from_outside_changes_nothing_but_what_goes_on() -> None:
     """What explains a controller at work takes records as they are saved."""
-    seen = history_record.seen(record(), Heartbeat(at(30)), at(80))
+    seen = history_record.current(record(), Heartbeat(at(30)), at(80))
     assert seen.recommendations == (Recommendation(9, at(-40)), Recommendation(5, at(80)))
-    assert history_record.seen(record(goes_on=False), Heartbeat(at(30)), at(80)) == PAST
+    assert history_record.current(record(goes_on=False), Heartbeat(at(30)), at(80)) == PAST
 
 
 @pytest.mark.parametrize(("minutes", "is_future"), [(5, False), (5.001, True)])
 def test_the_future(minutes: float, is_future: bool) -> None:
     """Clocks may be five minutes apart."""
-    assert history_record.is_from_the_future(record(saved_at=at(60 * minutes)), AT) is is_future
+    assert history_record.is_from_future(record(saved_at=at(60 * minutes)), AT) is is_future
 
 
 def test_data_keys() -> None:

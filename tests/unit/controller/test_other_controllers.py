@@ -38,7 +38,7 @@ def others(clock: VirtualClock) -> OtherControllers:
     note(made, clock, WEB, BUILT_IN, FORK)
     note(made, clock, API, BUILT_IN)
     for key in (WEB, API):
-        made.at_work(key, has_change=True)
+        made.competing(key, has_change=True)
     return made
 
 
@@ -56,7 +56,7 @@ async def test_names_of_those_that_are_silent(others: OtherControllers, clock: V
     await clock.advance(60)
     note(others, clock, API, BUILT_IN)
     for key in (WEB, API):
-        others.at_work(key, has_change=True)
+        others.competing(key, has_change=True)
     assert others.found == BUILT_IN
 
 
@@ -67,7 +67,7 @@ def test_everywhere_is_what_was_asked_about(clock: VirtualClock) -> None:
     note(others, clock, API)
     said = [others.is_everywhere]
     for key in (WEB, API):
-        others.at_work(key, has_change=True)
+        others.competing(key, has_change=True)
         said.append(others.is_everywhere)
     others.release(API)
     said.append(others.is_everywhere)

@@ -76,7 +76,7 @@ CHECKED_CLIENTS = {
     "controller/leaderelection/lease_events.py:LeaseEventRecorder._write": _FLAGS,
     "controller/leaderelection/lease.py:path": "names of Leases that the API server serves, and of flags",
     "controller/reconcile/state.py:AutoscalerState.note_status_write": _NUMBERS,
-    "controller/coexistence/migration.py:Migrator._is_told": _OBJECT,
+    "controller/coexistence/migration.py:Migrator._has_event": _OBJECT,
     "controller/assignment.py:WorkAssignment.begin": _NUMBERS,
     "controller/informers/scale_client.py:_path": "object_name; the other segments are of discovery",
     "kube/client/client.py:Client._writing": "content types are constants",

@@ -42,7 +42,7 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
 
     The first argument is what it is now. Labels, annotations, owners, status and history are carried over; the first is
     deleted when the other is being looked after. A migration that was cut off goes on when it is repeated. Before a
-    HorizontalPodAutoscaler is made, a warning tells if nobody seems to look after such.
+    HorizontalPodAutoscaler is made, a warning tells if no controller seems to manage such.
     """
     if options["is_all"] == (name is not None):
         raise UsageError("give the NAME of an autoscaler, or --all")
@@ -76,7 +76,7 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
             await migrator.migrate(namespace, name)
         else:
             await _all(migrator, namespace)
-        await migrator.tidy()
+        await migrator.remove_annotations()
     finally:
         await client.close()
 
@@ -92,5 +92,5 @@ async def _all(migrator: Migrator, namespace: str) -> None:
             failed += 1
             click.echo(f"podscaler: {error}", err=True)
     if failed:
-        await migrator.tidy()
+        await migrator.remove_annotations()
         raise UsageError(f"{failed} of {len(names)} were not migrated")

@@ -103,7 +103,7 @@ class Autoscalers:
         uids = {each.key: each.metadata.uid for each in self.found[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""
-        return handover.said_of(autoscaler.metadata.annotations or {})
+        return handover.waiting_message(autoscaler.metadata.annotations or {})
 
 
 class _Wanted(NamedTuple):

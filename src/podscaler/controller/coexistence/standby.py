@@ -1,14 +1,14 @@
-"""Whether the controller writes, or stands by: decides and remembers, and leaves the cluster as it is.
+"""Decides whether the controller writes, or is on standby: then it decides, and leaves the cluster as it is.
 
-The reconciler asks `block_reason` when it has decided, and again after a rescale was stored, right before it writes the
-scale. Rules:
+The reconciler calls `WriteGate.block_reason` after each decision, and again after a rescale was stored, right before it
+writes the scale. Rules:
 
 1. A dry run never writes.
 2. While another controller is at work on a HorizontalPodAutoscaler
-   (`podscaler.controller.informers.other_controllers`), `--other-controller` says what to do about that one: `refuse`
-   stands by until the other has been silent, `warn` says so once and writes, `ignore` does not look. Nobody else looks
-   after PodAutoscalers.
-3. A PodAutoscaler that is gone, or handed over to another, is not carried out any more, even if its sync began before.
+   (`podscaler.controller.informers.other_controllers`), `--other-controller` decides about that one: `refuse` blocks
+   writes until the other has been silent, `warn` logs it once and writes, `ignore` does not check. Other controllers do
+   not manage PodAutoscalers.
+3. A PodAutoscaler that was deleted, or handed over, is not written any more, even if its sync began before.
 """
 
 import logging
@@ -37,9 +37,9 @@ class WriteGate:
 
     Args:
         is_dry_run: rule 1.
-        others: rule 2; None: nobody looks.
+        others: rule 2; None: it is not checked.
         policy: one of POLICIES.
-        is_current: rule 3.
+        is_current: whether a PodAutoscaler may be written (rule 3); None: it may.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class WriteGate:
         self._others = others
         self._policy = policy
         self._is_current = is_current
-        self._said = ""
+        self._logged = ""
         self._has_written = others is None or policy != REFUSE
 
     def block_reason(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
@@ -72,17 +72,17 @@ class WriteGate:
         return found
 
     def release(self, key: Key) -> None:
-        """The autoscaler is gone, or another process looks after it from now on."""
+        """The autoscaler was deleted, or another process manages it from now on."""
         if self._others is not None:
             self._others.release(key)
 
     @property
     def has_written_nothing(self) -> bool:
-        """Whether nothing at all has been written yet, so that nothing else is to be written either."""
+        """Whether no write was ever allowed, so that histories and settings are not written either."""
         return self.is_dry_run or not self._has_written
 
     def unready(self) -> list[str]:
-        """Why nothing is written about any autoscaler because of others, and what to do; empty where it may be."""
+        """Why other controllers block the writes about every autoscaler, and what to do; empty: they do not."""
         if self.is_dry_run or self._others is None or self._policy != REFUSE or not self._others.is_everywhere:
             return []
         return [self._advice(self._others.found)]
@@ -90,14 +90,14 @@ class WriteGate:
     def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         if self._others is None or self._policy == IGNORE:
             return ""
-        active = self._others.at_work(autoscaler.key, has_change=has_change)
+        active = self._others.competing(autoscaler.key, has_change=has_change)
         found = self._others.found
-        if found != self._said:
-            self._say(found)
+        if found != self._logged:
+            self._log_change(found)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
-    def _say(self, active: str) -> None:
-        self._said = active
+    def _log_change(self, active: str) -> None:
+        self._logged = active
         if not active:
             log.info("no other controller writes the status of horizontalpodautoscalers any more: going on")
         elif self._policy == REFUSE:

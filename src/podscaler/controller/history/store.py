@@ -1,8 +1,8 @@
-"""Where histories outlive the process: what syncs ask of it and tell it, and its form that keeps nothing.
+"""The interface of history stores, in which histories outlive the process, and the one that keeps nothing.
 
-The reconciler asks `find` before it decides about an autoscaler for the first time, tells with `keep` what every sync
-left, and has with `store` a rescale written before it is carried out; the loop runs it beside the work.
-`podscaler.controller.history.config_map_store` is the one that keeps.
+The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
+rescale is written; the controller runs it in the background. `podscaler.controller.history.config_map_store` keeps
+histories in the cluster.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from podscaler.kube.informers.cache import Key
 
 
 class HistorySnapshot(NamedTuple):
-    """What a sync left.
+    """The history after a sync.
 
     Attributes:
-        uid: the autoscaler's.
+        uid: of the autoscaler.
         history: all of it.
-        replicas: what the target has now; None where that is not known.
+        replicas: of the target; None: not known.
         at_ns: the instant of the decision.
-        rescaled_from: what the target had before, where this is what a rescale will leave that is yet to be written.
+        rescaled_from: of the target before a rescale that is not written yet; None: there is none.
     """
 
     uid: str

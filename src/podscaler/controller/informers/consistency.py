@@ -24,7 +24,7 @@ def latest(before: WrittenVersion | None, after: WrittenVersion) -> WrittenVersi
 
 
 def find_lag(written: WrittenVersion | None, cache_version: str) -> str | None:
-    """The message, in upstream's words, if a cache that is complete up to `cache_version` lacks our write; else None."""
+    """Upstream's message if a cache that is complete up to `cache_version` lacks our write; else None."""
     if written is None or not _is_newer(written.version, cache_version):
         return None
     return (

@@ -1,8 +1,7 @@
-"""The scale of a workload as the API server would answer it, derived from the workload itself.
+"""Derives the scale of a workload from the workload itself, equal to the API server's scale subresource.
 
-`podscaler.controller.informers.target_informer` reads the objects of its watches here. Only what a scale says is
-decoded, so that a list of thousands of workloads is cheap. Derived and asked for, a scale is the same (a property of
-the tests).
+`podscaler.controller.informers.target_informer` decodes the objects of its watches here. Only the fields of a scale are
+decoded, so that a list of thousands of workloads is cheap. A test checks that derived and requested scales are equal.
 
 Source: Kubernetes v1.37.0, the scale subresources of apps/v1 and of core/v1 ReplicationController.
 """
@@ -62,11 +61,11 @@ SELECTOR_TEXTS: Mapping[Resource, Callable[[dict[str, Any] | None], str]] = {
     ("apps", "statefulsets"): _by_object,
     ("", "replicationcontrollers"): _by_labels,
 }
-"""The kinds whose scales can be derived, and how each writes its selector as text."""
+"""The resources whose scales can be derived, and how the selector of each becomes text."""
 
 
 def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
-    """What reads the scale out of the JSON of a workload of `resource`, which is one of these; or ValueError."""
+    """A decoder of scales from workloads in JSON, for a resource of SELECTOR_TEXTS; it raises ValueError."""
     selector_text = SELECTOR_TEXTS[resource]
 
     def read(raw: msgspec.Raw) -> Scale:

@@ -1,8 +1,8 @@
-"""What an autoscaler scales: reading and writing the scale subresource of its target.
+"""Reads and writes the scale subresource of an autoscaler's target.
 
-The reconciler reads once at the start of a sync, and writes with what it read. Reading goes through discovery,
-because a target is named by kind; the version that its reference names does not matter. What is known already
-(`podscaler.controller.informers.target_informer`) is not asked for.
+The reconciler reads once at the start of a sync, and writes with what it read. Reading uses discovery, because a target
+is named by kind; the version in its reference does not matter. A scale that
+`podscaler.controller.informers.target_informer` has is not requested.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
 conflict) and 10 (REST requests).
@@ -36,12 +36,12 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """A target that was read.
+    """The scale of a target, as it was read.
 
     Attributes:
-        mapping: where objects of its kind are found.
+        mapping: the resource of its kind.
         key: its namespace and name.
-        kind: as the reference names it.
+        kind: in the reference.
         scale: as read.
     """
 
@@ -52,12 +52,12 @@ class ScaleTarget:
 
     @property
     def path(self) -> str:
-        """Of its scale subresource."""
+        """The path of its scale subresource."""
         return _path(self.mapping, self.key)
 
     @property
     def subject(self) -> str:
-        """Resource and name, for error texts."""
+        """Resource and name, for error messages."""
         return f"{self.mapping.plural} {self.key[1]}"
 
     @property
@@ -78,12 +78,12 @@ class ScaleClient:
     """The scale subresources of one API server.
 
     Args:
-        client: where to ask.
-        discovery: what the server serves.
+        client: of the API server.
+        discovery: maps kinds to resources.
         clock: for the waits between attempts.
         rng: for their jitter.
-        known: who may know scales without asking.
-        away: what to be in while waiting for an answer.
+        known: has scales from watches; None: every scale is requested.
+        away: left by a sync while it waits for a response.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ScaleClient:
         self._rng = rng
 
     async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
-        """The target with its scale.
+        """The scale of a target.
 
         Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
         resource, if the kind is served under several names.
@@ -130,12 +130,12 @@ class ScaleClient:
         try:
             for mapping in await self._discovery.mappings(group, reference.kind):
                 by_plural.setdefault(mapping.plural, mapping)
-        except StatusError as error:  # the decision tells by the reason that the scale was never asked for
+        except StatusError as error:  # by the reason, the decision knows that the scale was not requested
             raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
         return list(by_plural.values())
 
     async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
-        """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is."""
+        """Set the replicas of the target; after a conflict, again with the scale as it is then."""
         errors: list[StatusError] = []
         while True:
             try:
@@ -153,13 +153,13 @@ class ScaleClient:
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
         wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
-        answer = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        response = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
         if self._known is None:
             return
         try:
-            self._known.wrote(target.mapping, _SCALE.decode(answer))
+            self._known.wrote(target.mapping, _SCALE.decode(response))
         except msgspec.DecodeError:
-            log.debug("the answer to a write of %s's scale cannot be read", target.reference)
+            log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
     async def _latest(self, target: ScaleTarget) -> ScaleTarget:
         try:

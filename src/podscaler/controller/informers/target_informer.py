@@ -1,13 +1,13 @@
-"""The scales of targets without asking for each: workloads of the kinds that autoscalers target, followed by watches.
+"""Informers of targets: the scales of workloads of the kinds that autoscalers target, from watches instead of requests.
 
-`podscaler.controller.informers.scale_client` asks here first. Rules:
+`podscaler.controller.informers.scale_client` reads them. Rules:
 
-1. A kind is followed from the first autoscaler on that targets it. Until its list has come, and while its watch fails
-   (a missing permission, a server that is away), scales are asked for one by one.
-2. A scale that we wrote is seen as written: until the watch has brought the write back, nothing is found here.
-3. What is not found here may still exist: whoever asks tells "not found" only after asking the server.
+1. A kind is watched from the first autoscaler on that targets it. Until it is listed, and while its watch fails (a
+   missing permission, a server that is away), scales are requested one by one.
+2. After our own write of a scale nothing is found until the watch has returned that write.
+3. A scale that is not found here may exist: only the API server's response decides that it does not.
 
-Source: docs/spec/controller.md 10 (REST requests). Differs: upstream asks the server for every scale in every sync.
+Source: docs/spec/controller.md 10 (REST requests). Differs: upstream requests every scale in every sync.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from podscaler.kube.informers.cache import Cache, Key, key_of
 from podscaler.kube.informers.watch import Reflector, WatchSource
 
 ANY: Key = ("", "")
-"""What is written before the first list counts as one write, as there may never be a list that shows who is gone."""
+"""Writes before the first list count as one: no list may ever show which of their objects were deleted."""
 
 
 class _Followed:
@@ -66,9 +66,9 @@ class TargetInformer:
     """See the module's rules.
 
     Args:
-        client: where to list and watch.
+        client: lists and watches.
         clock: for waits.
-        rng: for spread in time.
+        rng: for the jitter of retries.
     """
 
     def __init__(self, client: Client, *, clock: Clock, rng: random.Random) -> None:
@@ -79,7 +79,7 @@ class TargetInformer:
         self._more = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow what is asked for, until cancelled."""
+        """Watch the kinds that are targeted, until cancelled."""
         async with asyncio.TaskGroup() as group:
             running: set[Resource] = set()
             while True:

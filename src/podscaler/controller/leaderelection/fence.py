@@ -1,12 +1,12 @@
-"""Nothing is written but by the holder of a lease: a transport that refuses the writes of everybody else.
+"""A transport that sends writes only while the process holds the lease that allows them.
 
-The controller's client is on one wherever controllers are elected; leases themselves are written past it. Each write,
-repeated ones too, is looked at right before it is sent, and gets no more time than its write lease has left. So no
-write begins after a write lease's end, whatever delayed it (a pause of the process, a full queue, a server that asked
-to wait), and none is waited for after it.
+The controller's client has one wherever there is leader election; Leases themselves are written through another client.
+Each write, a retry too, is checked right before it is sent, and its timeout is what its write lease has left. So no
+write begins after the end of a write lease, whatever delayed it (a pause of the process, a full queue, a server that
+asked to wait), and none is awaited after it.
 
-A sync writes by the write lease of the part that its autoscaler belongs to (`enter`), and so do its events later; what
-is written about autoscalers of several parts (histories) goes by the weakest write lease that the process holds.
+A sync writes by the write lease of its autoscaler's shard (`enter`), and so do its events later. Writes about
+autoscalers of several shards (histories) go by the write lease of this process that ends first.
 """
 
 from collections.abc import Callable
@@ -18,32 +18,35 @@ from podscaler.base.errors import PodscalerError
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport
 
-_entered: ContextVar[WriteLease | None] = ContextVar("podscaler_tenure", default=None)
+_current: ContextVar[WriteLease | None] = ContextVar("podscaler_write_lease", default=None)
 
 
 class LeadershipLost(PodscalerError):
-    """A write was refused because its write lease is over; no StatusError, as nothing is to be reported or tried again."""
+    """A write was not sent because its write lease has ended.
+
+    It is no StatusError: it is neither reported in a status nor retried.
+    """
 
     def __init__(self, request: Request) -> None:
         super().__init__(f"{request.method} {request.path} is not sent: the lease that allows it is not held any more")
 
 
 def enter(write_lease: WriteLease | None) -> None:
-    """Write by this write lease until the running task ends or enters another; None: by the weakest."""
-    _entered.set(write_lease)
+    """Use this write lease in the running task from now on; None: the one of the process that ends first."""
+    _current.set(write_lease)
 
 
-def entered() -> WriteLease | None:
-    """The write lease that the running task entered; None where it entered none."""
-    return _entered.get()
+def current_write_lease() -> WriteLease | None:
+    """The write lease that the running task entered; None: none."""
+    return _current.get()
 
 
 class FencedTransport:
     """See the module.
 
     Args:
-        transport: where requests go.
-        weakest: the write lease of the process that ends first; None: it holds none.
+        transport: sends requests.
+        weakest: returns the write lease of the process that ends first; None: it holds none.
     """
 
     def __init__(self, transport: Transport, weakest: Callable[[], WriteLease | None]) -> None:
@@ -59,7 +62,7 @@ class FencedTransport:
         """As in Transport. Raises LeadershipLost, without sending anything."""
         if request.method == "GET":
             return await self._transport.request(request)
-        write_lease = _entered.get() or self._weakest()
+        write_lease = _current.get() or self._weakest()
         remaining_s = 0.0 if write_lease is None else write_lease.remaining_s()
         if remaining_s <= 0:
             raise LeadershipLost(request)

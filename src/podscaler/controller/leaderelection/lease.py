@@ -1,9 +1,9 @@
-"""A Lease (coordination.k8s.io/v1) as elections use it.
+"""The Lease (coordination.k8s.io/v1) as elections use it.
 
-`lease_lock` reads and writes one, `lease_informer` follows all of an election. Labels tell which Leases belong to an
-election, an annotation for how many shards it is.
+`lease_lock` reads and writes one, `lease_informer` watches all of an election. A label names the election of a Lease,
+an annotation its number of shards.
 
-Source: client-go's leaselock (which fields mean what).
+Source: client-go's leaselock (the meaning of fields).
 """
 
 from typing import Any
@@ -16,22 +16,22 @@ from podscaler.kube.client import urls
 GROUP = "coordination.k8s.io"
 RESOURCE = f"leases.{GROUP}"
 NAME = "podscaler-controller"
-"""Of the Lease of a lone leader, and of the election, unless flags say otherwise."""
+"""The default name of the Lease of a single leader, and of the election."""
 NAMESPACE = "kube-system"
-"""Of the Leases, unless flags say otherwise."""
+"""The default namespace of the Leases."""
 ELECTION = "podscaler.dev/election"
-"""The label: the name of the election."""
+"""The label with the name of the election."""
 SHARDS = "podscaler.dev/shards"
-"""The annotation: into how many shards autoscalers are split; 0: not at all."""
+"""The annotation with the number of shards; 0: a single leader."""
 
 
 class LeaderElectionRecord(msgspec.Struct, frozen=True):
-    """Who holds a lease, and since when; equal records mean that nothing was renewed.
+    """The holder of a lease, and since when; equal records mean that nothing was renewed.
 
     Attributes:
-        holder: the identity; empty: nobody, the last one has released it.
+        holder: the identity; empty: the lease was released.
         duration_s: how long others wait after they saw the record change.
-        acquired_at, renewed_at: by the holder's wall clock, as texts; nobody computes with them.
+        acquired_at, renewed_at: RFC 3339, by the holder's wall clock; elections do not compute with them.
         transitions: how often the holder changed.
     """
 
@@ -51,14 +51,14 @@ class _Spec(Wire, frozen=True):
 
 
 class Lease(Wire, frozen=True):
-    """What is read of a Lease."""
+    """The fields of a Lease that are read."""
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
 
     @property
     def record(self) -> LeaderElectionRecord:
-        """What it says."""
+        """The spec."""
         spec = self.spec
         return LeaderElectionRecord(
             spec.holder_identity or "",
@@ -70,7 +70,7 @@ class Lease(Wire, frozen=True):
 
     @property
     def shards(self) -> str:
-        """For how many shards the election is that it belongs to, as a text."""
+        """The number of shards of its election, as text; empty where it has none."""
         return (self.metadata.annotations or {}).get(SHARDS, "")
 
 
@@ -83,7 +83,7 @@ def read(raw: bytes | msgspec.Raw) -> Lease:
 
 
 def spec_of(record: LeaderElectionRecord) -> dict[str, Any]:
-    """The fields of a record, JSON-ready; nobody is an empty holder, as client-go writes it."""
+    """The spec of a record, JSON-ready; a released lease has an empty holder, as client-go writes it."""
     return {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": record.duration_s,
@@ -94,16 +94,16 @@ def spec_of(record: LeaderElectionRecord) -> dict[str, Any]:
 
 
 def shard_name(election: str, shard: int) -> str:
-    """Of the Lease of a shard."""
+    """The name of the Lease of a shard."""
     return f"{election}-shard-{shard}"
 
 
 def path(namespace: str, *name: str) -> str:
-    """Of the Leases of a namespace, or of one."""
+    """The path of the Leases of a namespace, or of one."""
     return urls.group_version(GROUP, "v1") + urls.path("namespaces", namespace, "leases", *name)
 
 
 def only_if(meta: ObjectMeta) -> bytes:
-    """The options of a DELETE that removes a Lease only as it was seen."""
+    """DeleteOptions that delete a Lease only if it is unchanged."""
     preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
     return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})

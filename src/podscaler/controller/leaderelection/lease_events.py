@@ -1,8 +1,8 @@
-"""Events on a Lease: who became its leader, who stopped.
+"""Events about Leases: which process became the leader, and which stopped leading.
 
-An LeaseHolder announces; nothing waits for it, and an event that cannot be written is dropped with a line in the log.
+A LeaseHolder records them. Nothing waits for them, and an event that cannot be written is dropped with a log line.
 
-Source: client-go's leaselock (reason, message), its event recorder (the rest).
+Source: client-go's leaselock (reason, message), its event recorder (the other fields).
 """
 
 import asyncio
@@ -32,8 +32,8 @@ class LeaseEventRecorder:
     """See the module.
 
     Args:
-        client: past every fence.
-        clock: for stamps and the time-out.
+        client: not fenced.
+        clock: timestamps and the timeout.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -41,14 +41,14 @@ class LeaseEventRecorder:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def say(self, lock: LeaseLock, identity: str, what: str) -> None:
-        """Have `<identity> <what>` written about a Lease."""
+    def record(self, lock: LeaseLock, identity: str, what: str) -> None:
+        """Have the event `<identity> <what>` written about a Lease."""
         task = asyncio.get_running_loop().create_task(self._write(lock, f"{identity} {what}"))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Return when everything that was said is written or dropped."""
+        """Return when every recorded event is written or dropped."""
         await asyncio.gather(*self._tasks)
 
     async def _write(self, lock: LeaseLock, message: str) -> None:

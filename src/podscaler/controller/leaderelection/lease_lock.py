@@ -1,7 +1,7 @@
-"""One Lease that several want to hold: reading it, creating it, and replacing it only as it was read.
+"""The lock of one Lease: reads it, creates it, and replaces it only as it was read.
 
 An elector has one. The whole object is written back, so that fields and labels of others stay; its resourceVersion
-makes that of two who try at the same time one succeeds.
+makes one of two concurrent updates fail.
 
 Source: client-go's leaselock.
 """
@@ -22,11 +22,11 @@ class LeaseLock:
     """See the module.
 
     Args:
-        client: past every fence.
-        namespace: the Lease's.
-        name: the Lease's.
-        election: the value of its label.
-        shards: the value of its annotation.
+        client: not fenced.
+        namespace: of the Lease.
+        name: of the Lease.
+        election: the value of its election label.
+        shards: the value of its shards annotation.
     """
 
     def __init__(self, client: Client, *, namespace: str, name: str, election: str, shards: int) -> None:
@@ -43,12 +43,12 @@ class LeaseLock:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Of the Lease as it was last read or written; empty before."""
+        """The metadata of the Lease as it was last read or written; empty before that."""
         found: Mapping[str, Any] = (self._object or {}).get("metadata", {})
         return found
 
     async def get(self) -> LeaderElectionRecord | None:
-        """What the Lease says now; None where there is none. Raises StatusError."""
+        """The record of the Lease as it is now; None where there is no Lease. Raises StatusError."""
         try:
             body = await self._client.get(lease.path(self.namespace, self.name), subject=self._subject)
         except StatusError as error:
@@ -59,20 +59,20 @@ class LeaseLock:
         return self._keep(body)
 
     async def create(self, record: LeaderElectionRecord) -> None:
-        """Make the Lease. Raises StatusError, also where it is there."""
+        """Create the Lease. Raises StatusError, also where it exists."""
         metadata = {"name": self.name, "namespace": self.namespace}
         body = msgspec.json.encode(self._with({"metadata": metadata}, record))
         self._keep(await self._client.post(lease.path(self.namespace), body, subject=self._subject))
 
     async def update(self, record: LeaderElectionRecord) -> None:
-        """Replace what was read last. Raises StatusError, also where somebody else has replaced it."""
+        """Replace the record that was read last. Raises StatusError, also where the Lease has changed since."""
         if self._object is None:
             raise StatusError("lease not initialized, call get or create first", code=0)
         body = msgspec.json.encode(self._with(self._object, record))
         self._keep(await self._client.put(lease.path(self.namespace, self.name), body, subject=self._subject))
 
     async def delete(self) -> None:
-        """Remove what was read or written last, if it is still the same. Raises StatusError."""
+        """Delete the Lease if it is as it was last read or written. Raises StatusError."""
         body = lease.only_if(msgspec.convert(self.metadata, ObjectMeta))
         await self._client.delete(lease.path(self.namespace, self.name), subject=self._subject, body=body)
 

@@ -1,14 +1,14 @@
-"""Who should hold which shard: pure rules, which every member applies to what it sees.
+"""Assigns shards to members: pure rules, which every member applies to the Leases that it observes.
 
-`sharding` makes a View and follows what comes out. Members may see different things for a while: that costs a lost try
-or a hand-over too many, and never gives a shard to two, as leases decide that.
+`sharding` makes a MemberView and does what `claims` and `surplus` return. Members may observe different Leases for a
+while: that costs a failed attempt or a hand-over too many, and never gives a shard to two, as leases decide that.
 
-1. Each member is to hold its share: the number of shards by the number of members, rounded up for those that hold the
-   most now (so that as few as possible move), down for the others.
-2. A member below its share tries for that many of the free shards; members begin at different ones.
-3. A shard that nobody took for `patience_s` is tried for by everybody: a member that was counted may be gone too.
-4. A member above its share gives up the highest-numbered of its shards. What it took by rule 3 does not count until the
-   member for which it was meant, and which did not take it, is counted out: else nobody would work on it until then.
+1. The quota of a member is the number of shards by the number of members, rounded up for those that hold the most now
+   (so that as few as possible move), down for the others.
+2. A member below its quota tries for that many of the free shards; members begin at different ones.
+3. A shard that nobody acquired for `patience_s` is tried for by everybody: a member that was counted may be gone too.
+4. A member above its quota releases the highest-numbered of its shards. A shard that it took by rule 3 does not count
+   until the member that should have taken it has expired: else nobody would work on it until then.
 """
 
 import zlib
@@ -21,20 +21,20 @@ from podscaler.controller.leaderelection.lease_informer import LeaseInformer, Ob
 from podscaler.kube.informers.cache import Key
 
 NOBODY = ""
-"""Holds what is changing hands."""
+"""The holder of a shard that is being released."""
 EXPIRED_AFTER_DURATIONS = 20
-"""A member's Lease that has stood still for so many of its durations is removed."""
+"""A member's Lease that is unchanged for so many of its durations is deleted."""
 
 
 class MemberView(NamedTuple):
-    """What a member sees.
+    """The election as one member observes it.
 
     Attributes:
-        shards: how many there are, numbered from 0.
-        holders: who holds which; one that is no member is on its way out.
-        free_s: those that nobody holds, with the seconds for which nobody has.
-        members: all that are alive, the one that looks included.
-        kept: those that the one that looks took by rule 3 less than a lease duration ago.
+        shards: their number; shards are numbered from 0.
+        holders: the identity of the holder by shard; a holder that is no member is about to stop.
+        free_s: the shards without a holder, and for how many seconds they had none.
+        members: the identities of all that are live, our own included.
+        kept: the shards that we took by rule 3 less than a lease duration ago.
     """
 
     shards: int
@@ -47,13 +47,13 @@ class MemberView(NamedTuple):
 def shard_of(key: Key, shards: int) -> int:
     """The shard of an autoscaler: that of its namespace.
 
-    Autoscalers of a namespace may select the same pods, which one process has to notice, and share lists of metrics.
+    Autoscalers of a namespace may select the same pods, which one process has to detect, and share lists of metrics.
     """
     return zlib.crc32(key[0].encode()) % shards
 
 
 def quotas(view: MemberView) -> dict[str, int]:
-    """How many shards each member should hold (rule 1)."""
+    """The quota of each member (rule 1)."""
     held = Counter(view.holders.values())
     ranked = sorted(view.members, key=lambda member: (-held[member], member))
     least, more = divmod(view.shards, len(ranked))
@@ -70,12 +70,12 @@ def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
 
 
 def abandoned(view: MemberView, patience_s: float) -> list[int]:
-    """The shards that a member tries for whatever its share (rule 3)."""
+    """The shards that a member tries for whatever its quota (rule 3)."""
     return sorted(shard for shard, free_s in view.free_s.items() if free_s >= patience_s)
 
 
 def surplus(view: MemberView, me: str) -> list[int]:
-    """The shards that a member should give up (rule 4)."""
+    """The shards that a member should release (rule 4)."""
     mine = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
     return mine[min(quotas(view)[me], len(mine)) :]
 
@@ -85,20 +85,20 @@ def _held(view: MemberView, me: str) -> int:
 
 
 def view(
-    roster: LeaseInformer, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float
+    leases: LeaseInformer, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float
 ) -> MemberView:
-    """What is to be known for the plan.
+    """The election as this member observes it.
 
     Args:
-        roster: what is seen of others.
-        election: who we are, and how many shards there are.
-        own: the shards that we deal with: held by us, or by NOBODY while they are given back.
+        leases: the observed Leases.
+        election: its parameters.
+        own: the shards that we hold, by shard: our identity, or NOBODY while a shard is being released.
         now_s: this instant of the monotonic clock.
-        began_s: when we began to look; what was not there then counts as free since.
+        began_s: when we became a member; a shard without a Lease counts as free since.
     """
     holders, free_s, ailing = dict(own), dict[int, float](), set[str]()
     for shard in range(election.shards):
-        seen = roster.find(election.shard_name(shard))
+        seen = leases.find(election.shard_name(shard))
         if shard in own:
             continue
         if seen is not None and seen.is_live(now_s):
@@ -108,15 +108,15 @@ def view(
         free_s[shard] = now_s - (began_s if seen is None else max(_free_since_s(seen), began_s))
         if seen is not None:
             ailing.add(seen.lease.record.holder)
-    members = {each.lease.record.holder for each in roster if _is_member(each, election, now_s)} - ailing
+    members = {each.lease.record.holder for each in leases if _is_member(each, election, now_s)} - ailing
     return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
 
 
-def expired_members(roster: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
-    """The Leases of members that are gone since long."""
+def expired_members(leases: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
+    """The Leases of members that expired long ago."""
     return [
         seen
-        for seen in roster
+        for seen in leases
         if election.is_member(seen.lease.metadata.name)
         and not seen.is_live(now_s)
         and now_s - seen.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s

@@ -1,8 +1,9 @@
-"""The settings that the controller of a cluster works with, for those who explain its decisions from outside.
+"""The settings that the controller of a cluster has, published in the cluster for `podscaler explain`.
 
 Our controller publishes them when it starts to lead: the entry `settings` of the ConfigMap `podscaler-history`, which
 it may write already. One that keeps histories in memory publishes nothing, and removes what an earlier process of its
-field manager published. The built-in controller's are read from the arguments of its pod, where a cluster shows that.
+field manager published. The settings of the built-in controller are read from the arguments of its pod, where the
+cluster shows it.
 
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """
@@ -64,13 +65,13 @@ class _Pods(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """What decisions are made with.
+    """The settings of a controller.
 
     Attributes:
-        decision: as the core takes it.
-        flags: by their names; those that nobody set may be missing.
-        origin: where they were read, for people.
-        manager: the field manager of the controller that has them.
+        decision: the settings of decisions.
+        flags: by their names; those that are not set may be missing.
+        origin: where they were read, for messages.
+        manager: the field manager of the controller.
     """
 
     decision: core_settings.Settings
@@ -79,7 +80,7 @@ class EffectiveSettings:
     manager: str
 
     def decision_with(self, given: Mapping[str, Any]) -> core_settings.Settings:
-        """What decisions are made with if these flags (by their names) were other ones; gates count one by one.
+        """The settings of decisions with other values of some flags (by their names); gates are merged one by one.
 
         Raises ValueError naming a flag with a value that it cannot have.
         """
@@ -108,16 +109,15 @@ async def keep_published(
 async def publish(client: Client, settings: ControllerSettings, clock: Clock) -> None:
     """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
 
-    A controller that keeps histories in memory removes them there instead.
-
-    What is not allowed, or not possible, is no reason not to work: explanations state their assumption then.
+    A controller that keeps histories in memory removes them there instead. Nothing depends on it but `podscaler
+    explain`, which states what it assumes where there are none.
     """
     maps = HistoryMaps(client, settings.settings_namespace)
     for attempt in range(ATTEMPTS):
         try:
             await (_remove(maps, settings) if settings.history_namespace is None else _write(maps, settings))
         except LeadershipLost:
-            return  # whoever leads next publishes
+            return  # the next leader publishes
         except StatusError as error:
             if error.code == 403 or isinstance(error, ForeignConfigMap) or attempt == ATTEMPTS - 1:
                 _log_failure(settings, error)

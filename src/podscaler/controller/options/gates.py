@@ -1,7 +1,7 @@
-"""The feature gates that change what the autoscaler does, with their states in Kubernetes v1.37.
+"""The feature gates of the autoscaler, with their states in Kubernetes v1.37.
 
-`--feature-gates` sets them. A gate that upstream has locked cannot be changed; a name that is not here is refused, so
-that a typing mistake never passes as "switched off".
+`--feature-gates` sets them. A gate that upstream has locked cannot be changed; an unknown name is an error, so that a
+typing mistake never passes as "switched off".
 
 Source: docs/spec/decision.md 1.2 (Feature gates); the messages of k8s.io/component-base/featuregate.
 """
@@ -17,7 +17,7 @@ ALL_BETA = "AllBeta"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate: what it is when nobody sets it, and whether anybody may."""
+    """The default of a gate, its stage, and whether it cannot be changed."""
 
     default: bool
     stage: str
@@ -43,7 +43,7 @@ KNOWN: Mapping[str, Gate] = {
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """Which gates are on; `parse` makes it from a flag."""
+    """The gates that a flag sets; the others have their defaults."""
 
     chosen: Mapping[str, bool] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class FeatureGates:
         return self.chosen.get(name, KNOWN[name].default)
 
     def __str__(self) -> str:
-        """What was chosen, as the flag says it."""
+        """The gates that are set, as the flag has them."""
         return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
 
 

@@ -1,10 +1,11 @@
-"""Events about autoscalers, written beside the work: a sync never waits for them.
+"""The event recorder of autoscalers: events are written in the background, and no sync waits for them.
 
 Syncs call `AutoscalerEventRecorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait,
-more are dropped. What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
+more are dropped. An event that the API server rejects is logged and dropped; one that does not reach it is tried 12
+times, 10 s apart.
 
 An event is written by the write lease of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
-hand-over of one shard neither holds up nor drops the events of others.
+handover of one shard neither delays nor drops the events of others.
 
 Source: docs/spec/controller.md 6 (Events).
 """
@@ -65,7 +66,7 @@ class _Waiting(NamedTuple):
 
     Attributes:
         write_lease: of the sync that recorded it; None: it had none.
-        over: set when the event is written or given up.
+        over: set when the event is written or dropped.
     """
 
     subject: Subject
@@ -78,8 +79,8 @@ class AutoscalerEventRecorder:
     """See the module.
 
     Args:
-        client: where events are written.
-        clock: for stamps and waits.
+        client: of the API server.
+        clock: for timestamps and waits.
         rng: for the first wait and for the correlation.
     """
 
@@ -99,7 +100,7 @@ class AutoscalerEventRecorder:
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
         identity = (subject.namespace, subject.name, subject.uid)
         event = EventDraft(identity, subject.name, type_, reason, message, self._last_at_ns)
-        waiting = _Waiting(subject, event, fence.entered(), asyncio.Event())
+        waiting = _Waiting(subject, event, fence.current_write_lease(), asyncio.Event())
         try:
             self._queue.put_nowait(waiting)
             self._unwritten[event.at_ns] = waiting
@@ -122,7 +123,7 @@ class AutoscalerEventRecorder:
                 waiting.over.set()
 
     async def flush(self, belongs: KeyFilter = every_key) -> None:
-        """Return once everything recorded so far about the autoscalers of a part was written or given up."""
+        """Return once every event about such autoscalers that was recorded so far is written or dropped."""
         for waiting in list(self._unwritten.values()):
             subject = waiting.subject
             if belongs(subject.kind.key(subject.namespace, subject.name)):
@@ -144,7 +145,7 @@ class AutoscalerEventRecorder:
                 log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
             if attempt < TRIES:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
-        log.warning("event %s was given up after %d tries", event.name, TRIES)
+        log.warning("event %s is dropped after %d tries", event.name, TRIES)
 
     async def _write(self, subject: Subject, event: EventDraft) -> None:
         path = urls.path("api", "v1", "namespaces", subject.namespace, "events")

@@ -1,7 +1,7 @@
-"""The facts for one sync: the target's scale, its pods, and metrics where the decision will look at them.
+"""Collects the facts of one sync: the target's scale, its pods, and the metrics that the decision reads.
 
-The reconciler calls it first. Pods come from the cache; the scale and metrics cost a request each. Metrics of one
-autoscaler are asked for at the same time.
+Pods come from the cache; the scale and each metric may cost a request. The metrics of one autoscaler are queried
+concurrently.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 10), 3.1 (Selector checks), 7 (Metrics client).
 """
@@ -67,7 +67,7 @@ class Observer:
         self._flags = flags
 
     async def observe(self, autoscaler: Autoscaler) -> ObservedSync:
-        """The facts. Raises nothing that the world may cause: failures are facts."""
+        """The facts; a request that fails is a fact too."""
         target, scale = await self._read_target(autoscaler)
         state = self._states.of(autoscaler.key)
         conflicting = frozenset(self._find_conflicting(autoscaler))
@@ -80,7 +80,7 @@ class Observer:
         self._states.keep_conflicting(state, conflicting, needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
-            pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
+            pods = self._target_pods(autoscaler, scale)  # as they are when the samples arrive
         facts = tuple([answer.facts if answer else None for answer in answers])
         observation = self._observation(autoscaler, scale, pods, facts)
         return ObservedSync(observation, target, pods, answers, durations_s)

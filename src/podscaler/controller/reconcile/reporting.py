@@ -54,7 +54,7 @@ class SyncReporter:
 
     def waits(self, autoscaler: Autoscaler) -> None:
         """An autoscaler waits for a handover: the event that its migration waits for."""
-        message = handover.said_of(autoscaler.metadata.annotations or {})
+        message = handover.waiting_message(autoscaler.metadata.annotations or {})
         self._recorder.record(subject_of(autoscaler), "Normal", handover.WAITING, message)
 
     def events(self, autoscaler: Autoscaler, decision: Decision, *, follow_status: bool) -> None:
@@ -83,7 +83,7 @@ class SyncReporter:
         """A decision is not carried out for that reason: what it would write, or how another controller's differs."""
         self.desired(sync.autoscaler, sync.decision)
         if self._comparison is not None:
-            self._comparison.judge(sync.autoscaler, sync.seen, sync.past, sync.decision)
+            self._comparison.compare(sync.autoscaler, sync.seen, sync.past, sync.decision)
         elif reason != standby.GONE and state.is_new_desired(sync.decision.replicas):
             log.info("%s: %s", sync.autoscaler.described, standby.unwritten(sync.decision))
         self.record(sync)

@@ -210,7 +210,7 @@ class AutoscalerStates:
             self._selectors.store("/".join(state.key), selector)
 
     def wait(self, state: AutoscalerState) -> bool:
-        """An autoscaler waits for a handover and does not count as one of its target; whether it did not wait before."""
+        """An autoscaler waits for a handover, and its selector counts no more; whether it did not wait before."""
         self._drop_selector(state)
         is_new, state.is_waiting = not state.is_waiting, True
         return is_new

@@ -74,7 +74,7 @@ class StatusWriter:
 
 
 def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
-    """Whether two statuses mean the same: quantities by value, times as instants, nothing as an empty list or map."""
+    """Whether two statuses are equal: quantities by value, times as instants, an absent list as an empty one."""
     return before == after or (
         before.current_replicas == after.current_replicas
         and before.desired_replicas == after.desired_replicas
@@ -86,7 +86,7 @@ def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscale
 
 
 def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
-    """Whether two statuses that are not the same differ in the values of metrics alone: same metrics, all else same."""
+    """Whether two statuses that are not equal differ in the values of metrics alone."""
     old, new = before.current_metrics or (), after.current_metrics or ()
     return list(map(_subject, old)) == list(map(_subject, new)) and is_same(
         msgspec.structs.replace(before, current_metrics=None), msgspec.structs.replace(after, current_metrics=None)
@@ -94,7 +94,7 @@ def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPo
 
 
 def _subject(metric: Any) -> Any:
-    """What a metric's status is about: all of it but the values, by the order in which their names stand."""
+    """The status of a metric without its values, but with their names."""
     parts = msgspec.to_builtins(metric)
     return {
         name: {each: value for each, value in part.items() if each != "current"} | {"has": sorted(part["current"])}
@@ -113,7 +113,7 @@ def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool
 
 
 def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
-    """Whether two pieces of JSON-ready data mean the same; ends at the first difference, which most syncs have."""
+    """Whether two pieces of JSON-ready data are equal as in `is_same`."""
     if old == new or (old in NOTHING and new in NOTHING):
         return True
     if isinstance(old, dict | None) and isinstance(new, dict | None):
@@ -129,10 +129,10 @@ def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
 
 
 async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
-    """Put `status`; the resourceVersion that the object then has.
+    """Write the status; the new resourceVersion of the object, empty where the response has none.
 
-    The body is the whole object with the resourceVersion that was read, so that a newer object refuses it. Raises
-    StatusError.
+    The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.
+    Raises StatusError.
     """
     meta, kind = autoscaler.metadata, autoscaler.kind
     body = msgspec.structs.replace(autoscaler.wire, kind=kind.kind, api_version=kind.api_version, status=status)
