@@ -64,7 +64,6 @@ def new_controller(
     Args:
         client: of the API server; the caller closes it.
         settings: the values of the flags.
-        clock: all of the controller's time.
         metrics: where metrics come from; None: the metrics APIs of the same API server.
         recording: gets every sync, and is closed by the caller; None: no recording.
         rng: for jitter and for the correlation of events; None: a new one.

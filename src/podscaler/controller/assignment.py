@@ -41,7 +41,6 @@ class AutoscalerCleanup:
         states: the records of autoscalers.
         history: the kept histories.
         recording: gets an end for each.
-        clock: the instant of that end.
         others: drop what else is kept of an autoscaler, by its key.
     """
 
@@ -221,11 +220,9 @@ class WorkAssignment:
             self._queue.add_after(key, index * span_s / len(keys))
 
     async def wait_listed(self) -> None:
-        """As LeaderCallbacks."""
         await self._wait_listed()
 
     def on_started_leading(self, belongs: KeyFilter) -> None:
-        """As LeaderCallbacks."""
         self._handover.history.expect_changes()
         for key in self._states.registered(belongs):
             self._count(key)
@@ -243,7 +240,6 @@ class WorkAssignment:
         await self.on_lost_lease(belongs)
 
     async def on_lost_lease(self, belongs: KeyFilter) -> None:
-        """As LeaderCallbacks."""
         await self.syncs.cancel(belongs)
         for key in self._states.known(belongs):
             self._discount(key)

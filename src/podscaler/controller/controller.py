@@ -28,7 +28,7 @@ from podscaler.controller.informers.controller_informers import ControllerInform
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.telemetry.server_health import ServerHealth
-from podscaler.controller.telemetry.syncing import Reconciler
+from podscaler.controller.telemetry.syncing import SyncHandler
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controller.worker import KeyProcessor
 
@@ -127,7 +127,7 @@ class Controller:
             if self._services.summarize is not None:
                 self._services.summarize()
 
-    def wrap(self, wrapper: Callable[[Reconciler], Reconciler]) -> None:
+    def wrap(self, wrapper: Callable[[SyncHandler], SyncHandler]) -> None:
         """Have every sync pass through `wrapper(reconciler)`; call it before `run`."""
         self.processor.wrap(wrapper)
 

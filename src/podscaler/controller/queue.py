@@ -22,7 +22,6 @@ class MeteredQueue(WorkQueue[Key]):
     """A work queue that reports to `metrics`.
 
     Args:
-        clock: measures delays.
         metrics: report the waits and durations of keys.
         period_s: after which a key is due again.
     """
@@ -35,11 +34,9 @@ class MeteredQueue(WorkQueue[Key]):
         self._working_due_at_s: dict[Key, float] = {}
 
     def add(self, key: Key) -> None:
-        """As in WorkQueue."""
         self.release(key, self._clock.monotonic_s())
 
     def release(self, key: Key, due_at_s: float) -> None:
-        """As in WorkQueue."""
         adds = self.adds
         super().add(key)
         if self.adds > adds:
@@ -47,7 +44,6 @@ class MeteredQueue(WorkQueue[Key]):
             self._metrics.added(key, due_at_s)
 
     def add_after(self, key: Key, delay_s: float) -> None:
-        """As in WorkQueue."""
         super().add_after(key, delay_s)
         self._metrics.delayed()
 
@@ -58,14 +54,12 @@ class MeteredQueue(WorkQueue[Key]):
         self.add_after(key, max(remaining_s, self.period_s * PAUSE_RATIO))
 
     async def get(self) -> Key:
-        """As in WorkQueue."""
         key = await super().get()
         self._working_due_at_s[key] = self._queued_due_at_s.pop(key, self._clock.monotonic_s())
         self._metrics.started(key)
         return key
 
     def done(self, key: Key) -> None:
-        """As in WorkQueue."""
         self._working_due_at_s.pop(key, None)
         self._metrics.finished(key)
         super().done(key)

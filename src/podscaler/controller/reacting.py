@@ -41,7 +41,6 @@ class Reactor:
     Args:
         sources: the metrics and the pods, as syncs have them.
         states: the selectors of targets.
-        clock: the interval and the period.
         settings: how long they are, and the tolerance.
     """
 

@@ -29,7 +29,7 @@ from podscaler.controller.reconcile.reconcile import Outdated
 from podscaler.controller.reconcile.reporting import SyncReporter
 from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.controller.telemetry import syncing
-from podscaler.controller.telemetry.syncing import Reconciler
+from podscaler.controller.telemetry.syncing import SyncHandler
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
 
@@ -64,7 +64,7 @@ class KeyProcessor:
         autoscalers: AutoscalerInformer,
         states: AutoscalerStates,
         *,
-        reconciler: Reconciler,
+        reconciler: SyncHandler,
         cleanup: AutoscalerCleanup,
         reporter: SyncReporter,
         settings: ControllerSettings,
@@ -78,7 +78,7 @@ class KeyProcessor:
         self._period_s = settings.sync_period_s
         self._checks_cache = settings.gates.enabled(gates.STALE_CONTROLLER_CONSISTENCY)
 
-    def wrap(self, wrapper: Callable[[Reconciler], Reconciler]) -> None:
+    def wrap(self, wrapper: Callable[[SyncHandler], SyncHandler]) -> None:
         """Have every sync pass through `wrapper(reconciler)`; call it before the first sync."""
         self.reconciler = wrapper(self.reconciler)
 
@@ -121,7 +121,6 @@ class SyncWorker:
         assignment: which autoscalers are synced here, and by which write lease.
         processor: one sync.
         telemetry: counts bugs.
-        clock: durations and delays.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ def test_delays_double_up_to_a_period() -> None:
 
 
 def test_a_conflict_counts_only_after_a_sync_without_a_response() -> None:
-    """The write without a response may have happened; where another controller writes, nothing is gained by hurrying."""
+    """The write without a response may have happened; where another controller writes, a retry gains nothing."""
     alone = _delays(AutoscalerState(("shop", "web")), CONFLICT)
     after = _delays(AutoscalerState(("shop", "web")), NO_RESPONSE, CONFLICT)
     assert (alone, after) == ([None], [1.0, 2.0])

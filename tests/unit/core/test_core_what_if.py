@@ -184,7 +184,8 @@ def test_flags(text: str, changed: dict[str, Any]) -> None:
         ("tolerance=x%", 'tolerance=x%: "x%" is not a percentage'),
         (
             "HPAScaleToZero=off",
-            'HPAScaleToZero=off: flag feature-gates: invalid value of HPAScaleToZero=off: "off" is neither true nor false',
+            "HPAScaleToZero=off: flag feature-gates: "
+            'invalid value of HPAScaleToZero=off: "off" is neither true nor false',
         ),
     ],
 )

@@ -70,7 +70,7 @@ _KUBECONFIG = "the user's own kubeconfig, environment or command line"
 
 CHECKED_CLIENTS = {
     "controller/options/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
-    "controller/reconcile/events.py:AutoscalerEventRecorder._write": "an object's namespace and name, with more after the name",
+    "controller/reconcile/events.py:AutoscalerEventRecorder._write": "an object's namespace; more after its name",
     "controller/informers/target_informer.py:TargetInformer._follow": "groups, versions and plurals are of discovery",
     "controller/history/history_maps.py:HistoryMaps._path": "a DNS label (parse_namespace); names are constants",
     "controller/leaderelection/lease_events.py:LeaseEventRecorder._write": _FLAGS,

@@ -65,7 +65,6 @@ class Migrator:
     """See the module.
 
     Args:
-        client: of the cluster.
         clock: for waits and for the age of histories.
         terms: the parameters.
         report: called with a line for each step.

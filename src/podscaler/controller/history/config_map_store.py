@@ -67,7 +67,6 @@ class ConfigMapHistoryStore(HistoryStore):
 
     Args:
         maps: the ConfigMaps.
-        clock: of all waits and timestamps.
         writer: the name of this process, unique.
         flag_window_ns: the longest window that a flag sets.
         away: left by a sync while it waits until a rescale is stored.
@@ -109,7 +108,6 @@ class ConfigMapHistoryStore(HistoryStore):
         return history_record.restored(record, self._heartbeats.get(record.writer), self._clock.now_ns())
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        """As HistoryStore."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.keep(key, latest)
@@ -131,18 +129,15 @@ class ConfigMapHistoryStore(HistoryStore):
         found.is_urgent = found.is_urgent or not batch.task.done()
 
     def forget(self, key: Key) -> None:
-        """As HistoryStore."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.forget(key)
 
     def expect_changes(self) -> None:
-        """As HistoryStore."""
         self._generation += 1
         self._read_failures.clear()
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """As HistoryStore."""
         if not self._is_released:
             return
         by_map: dict[str, set[Key]] = {}
@@ -154,7 +149,6 @@ class ConfigMapHistoryStore(HistoryStore):
             await self._write_heartbeat(writer, ended=True)
 
     def drop(self, key: Key) -> None:
-        """As HistoryStore."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.drop(key)

@@ -88,7 +88,6 @@ class HistoryMaps:
     """The ConfigMaps of one API server.
 
     Args:
-        client: of the API server.
         namespace: of the ConfigMaps.
     """
 
@@ -183,7 +182,6 @@ async def load_history(
     """The history that the controller of a cluster keeps of an autoscaler, as of its last write.
 
     Args:
-        client: of the cluster.
         key: of the autoscaler.
         now: this instant, in ns since the epoch.
         uid: of the object; None: any.

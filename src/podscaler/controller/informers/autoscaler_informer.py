@@ -35,10 +35,7 @@ class AutoscalerInformer:
     """See the module's rules.
 
     Args:
-        client: lists and watches.
         settings: the kinds that are managed.
-        clock: for waits.
-        rng: for the jitter of retries.
         others: observes each HorizontalPodAutoscaler; None: nothing does.
     """
 

@@ -21,11 +21,8 @@ class ControllerInformers:
     """See the module.
 
     Args:
-        client: lists and watches.
         autoscalers: those of the kinds that the controller manages.
         rules: of the Kubernetes version that is emulated.
-        clock: for the delays between tries.
-        rng: for their jitter.
         with_text: whether pods are kept as JSON too, for a recording.
 
     Attributes:

@@ -140,8 +140,6 @@ class OtherControllers:
     """See the module's rules.
 
     Args:
-        client: reads the Lease of kube-controller-manager.
-        clock: the age of writes.
         own: the field manager of our own writes.
     """
 

@@ -78,10 +78,7 @@ class ScaleClient:
     """The scale subresources of one API server.
 
     Args:
-        client: of the API server.
         discovery: maps kinds to resources.
-        clock: for the waits between attempts.
-        rng: for their jitter.
         known: has scales from watches; None: every scale is requested.
         away: left by a sync while it waits for a response.
     """

@@ -13,10 +13,10 @@ import uuid
 from dataclasses import dataclass, field
 
 from podscaler.base.clock import Clock
-from podscaler.base.errors import UsageError
-from podscaler.controller.leaderelection import lease
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.leaderelection import lease, timeouts
+from podscaler.controller.leaderelection.lease import LeaseLock
 from podscaler.controller.leaderelection.lease_informer import LeaseInformer
-from podscaler.controller.leaderelection.lease_lock import LeaseLock
 from podscaler.kube.client.client import Client
 
 NAME = lease.NAME
@@ -100,6 +100,14 @@ class Election:
     def lock(self, client: Client, name: str) -> LeaseLock:
         """The lock of the Lease of that name."""
         return LeaseLock(client, namespace=self.namespace, name=name, election=self.name, shards=self.shards)
+
+    async def find_conflict(self, leases: LeaseInformer, clock: Clock) -> str:
+        """The identities of `conflicting_holders` for the log; empty: none. Names the error where they are unknown."""
+        try:
+            holders = await timeouts.within(clock, self.timing.attempt_s, self.conflicting_holders(leases, clock))
+        except StatusError as error:
+            return f"unknown ({error})"
+        return ", ".join(holders)
 
     async def conflicting_holders(self, leases: LeaseInformer, clock: Clock) -> list[str]:
         """The identities of live holders with another number of shards, sorted; read now. Raises StatusError."""

@@ -24,8 +24,7 @@ from podscaler.base.clock import Clock, rfc3339_micro
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts, write_lease
 from podscaler.controller.leaderelection.election import Timing
-from podscaler.controller.leaderelection.lease import LeaderElectionRecord
-from podscaler.controller.leaderelection.lease_lock import LeaseLock
+from podscaler.controller.leaderelection.lease import LeaderElectionRecord, LeaseLock
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.transport.transport import TransportError
 
@@ -47,7 +46,6 @@ class Elector:
         lock: reads and writes the Lease.
         timing: the durations.
         identity: of this process, unique.
-        clock: of this machine.
         telemetry: counts renewals that need more than one request.
         within: a write lease that bounds this one's; None: there is none.
     """

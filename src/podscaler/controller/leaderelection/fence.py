@@ -45,7 +45,6 @@ class FencedTransport:
     """See the module.
 
     Args:
-        transport: sends requests.
         weakest: returns the write lease of the process that ends first; None: it holds none.
     """
 
@@ -55,7 +54,6 @@ class FencedTransport:
 
     @property
     def server(self) -> str:
-        """As in Transport."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:
@@ -75,5 +73,4 @@ class FencedTransport:
         return self._transport.stream(request)
 
     async def close(self) -> None:
-        """As in Transport."""
         await self._transport.close()

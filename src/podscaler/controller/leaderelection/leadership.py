@@ -16,7 +16,6 @@ import random
 
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import JITTER_FACTOR, Election
 from podscaler.controller.leaderelection.elector import Elector
@@ -38,8 +37,6 @@ class Leadership:
     Args:
         client: not fenced.
         election: the parameters.
-        clock: of this machine.
-        rng: for the jitter of attempts.
         telemetry: the metrics.
     """
 
@@ -59,7 +56,6 @@ class Leadership:
         self._stopping = asyncio.Event()
 
     def find(self, key: Key) -> WriteLease | None:
-        """As ShardOwnership."""
         del key
         return self._holder.write_lease
 
@@ -97,17 +93,11 @@ class Leadership:
     async def _wait_no_conflict(self) -> None:
         """Return once no holder with another number of shards is live."""
         while True:
-            try:
-                conflicting_holders = await timeouts.within(
-                    self._clock, self._timing.attempt_s, self._election.conflicting_holders(self._leases, self._clock)
-                )
-            except StatusError as error:
-                conflicting_holders = [f"unknown ({error})"]
-            text = ", ".join(conflicting_holders)
-            if text != self._other_holders:
-                self._other_holders = text
-                log.warning("controllers with other --shards are at work: %s", text or "none any more")
-            if not conflicting_holders:
+            others = await self._election.find_conflict(self._leases, self._clock)
+            if others != self._other_holders:
+                self._other_holders = others
+                log.warning("controllers with other --shards are at work: %s", others or "none any more")
+            if not others:
                 return
             await self._clock.sleep(self._timing.retry_period_s)
 

@@ -14,8 +14,7 @@ import msgspec
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.lease import GROUP
-from podscaler.controller.leaderelection.lease_lock import LeaseLock
+from podscaler.controller.leaderelection.lease import GROUP, LeaseLock
 from podscaler.events.event_correlation import EventDraft
 from podscaler.events.event_object import core_event
 from podscaler.kube.client import urls
@@ -33,7 +32,6 @@ class LeaseEventRecorder:
 
     Args:
         client: not fenced.
-        clock: timestamps and the timeout.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:

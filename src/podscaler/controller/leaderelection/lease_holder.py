@@ -41,7 +41,6 @@ class LeaseHolder:
     Args:
         elector: acquires and renews the lease.
         belongs: whether an autoscaler is synced by this lease.
-        clock: for waits.
         events: records changes of the holder.
         telemetry: has the holder as a metric.
     """

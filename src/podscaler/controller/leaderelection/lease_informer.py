@@ -48,8 +48,6 @@ class LeaseInformer:
         client: not fenced.
         namespace: of the Leases.
         election: the value of their label.
-        clock: the instants of observations.
-        rng: for the jitter of retries.
     """
 
     def __init__(self, client: Client, *, namespace: str, election: str, clock: Clock, rng: random.Random) -> None:

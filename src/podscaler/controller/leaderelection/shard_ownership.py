@@ -51,7 +51,6 @@ class _Everything:
         self._write_lease = UnlimitedWriteLease()
 
     def find(self, key: Key) -> WriteLease | None:
-        """As ShardOwnership."""
         del key
         return self._write_lease
 

@@ -47,8 +47,6 @@ class Sharding:
     Args:
         client: not fenced.
         election: the parameters.
-        clock: of this machine.
-        rng: for the jitter of attempts.
         telemetry: the metrics of leases.
         figures: the metrics of shards.
     """
@@ -82,7 +80,6 @@ class Sharding:
         self._stopping = asyncio.Event()
 
     def find(self, key: Key) -> WriteLease | None:
-        """As ShardOwnership."""
         return self._holders[shard_assignment.shard_of(key, self._election.shards)].write_lease
 
     def weakest(self) -> WriteLease | None:
@@ -133,15 +130,11 @@ class Sharding:
 
     async def _has_conflicting_holders(self) -> bool:
         """Whether a holder with another number of shards is live, or that cannot be read."""
-        looking = self._election.conflicting_holders(self._leases, self._clock)
-        try:
-            conflicting_holders = ", ".join(await timeouts.within(self._clock, self._timing.attempt_s, looking))
-        except StatusError as error:
-            conflicting_holders = f"unknown ({error})"
-        if conflicting_holders != self._other_holders:
-            self._other_holders = conflicting_holders
-            log.warning("controllers with other --shards are at work: %s", conflicting_holders or "none any more")
-        return bool(conflicting_holders)
+        others = await self._election.find_conflict(self._leases, self._clock)
+        if others != self._other_holders:
+            self._other_holders = others
+            log.warning("controllers with other --shards are at work: %s", others or "none any more")
+        return bool(others)
 
     async def _work_as_member(self, callbacks: LeaderCallbacks) -> None:
         """Hold the assigned shards until our own Lease is lost or `stop` is called."""

@@ -10,11 +10,7 @@ NAME = "'name' is the string used to identify the lease."
 
 
 class ElectionMetrics:
-    """See the module.
-
-    Args:
-        registry: of the controller.
-    """
+    """See the module."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._status = Gauge(
@@ -37,16 +33,11 @@ class ElectionMetrics:
         self._status.labels(name).set(1 if is_holder else 0)
 
     def slow_path(self, name: str) -> None:
-        """As RenewalObserver."""
         self._slow_path.labels(name).inc()
 
 
 class ShardMetrics:
-    """Metrics of sharding.
-
-    Args:
-        registry: of the controller.
-    """
+    """Metrics of sharding."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._held = Gauge("podscaler_shards_held", "Shards that this process holds.", registry=registry)

@@ -32,7 +32,6 @@ class WriteLease:
     """See the module's rules.
 
     Args:
-        clock: of this machine.
         within: a write lease that bounds this one; None: there is none.
     """
 

@@ -79,8 +79,6 @@ class AutoscalerEventRecorder:
     """See the module.
 
     Args:
-        client: of the API server.
-        clock: for timestamps and waits.
         rng: for the first wait and for the correlation.
     """
 

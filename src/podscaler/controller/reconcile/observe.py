@@ -53,7 +53,6 @@ class Observer:
     Args:
         sources: of the facts.
         states: the selectors of the other autoscalers.
-        clock: for the durations of metrics requests.
         flags: the settings of decisions.
     """
 

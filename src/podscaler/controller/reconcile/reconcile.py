@@ -68,7 +68,6 @@ class AutoscalerReconciler:
         states: what is kept of autoscalers between syncs.
         writes: where results are written.
         reporter: where results are reported.
-        clock: the instants of decisions.
         flags: the settings of decisions.
     """
 

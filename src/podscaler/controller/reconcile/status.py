@@ -40,8 +40,6 @@ class StatusWriter:
     """See the module.
 
     Args:
-        client: of the API server.
-        clock: the instants of writes.
         period_s: how often a status is written in which only values of metrics changed, at most; 0: at every change.
     """
 

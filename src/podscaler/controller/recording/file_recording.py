@@ -32,7 +32,6 @@ class FileRecording(Recording):
 
     Args:
         file: open.
-        clock: between flushes.
     """
 
     is_on = True

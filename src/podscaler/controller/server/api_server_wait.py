@@ -28,9 +28,7 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
     """Return once the server responds and accepts the credentials; permissions may be missing.
 
     Args:
-        client: of the server.
         config: of the client, for messages.
-        clock: for the waits.
         rng: for their jitter; None: a new one.
 
     Raises:

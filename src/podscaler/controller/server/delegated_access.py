@@ -91,7 +91,6 @@ class DelegatedAccess:
 
     Args:
         client: of the API server; its user needs permission to create reviews.
-        clock: the age of cached results.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:

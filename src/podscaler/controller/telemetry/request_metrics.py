@@ -21,11 +21,7 @@ NO_ANSWER = "<error>"
 
 
 class ClientRequestMetrics:
-    """`rest_client_requests_total` and `rest_client_request_duration_seconds`.
-
-    Args:
-        registry: of the controller.
-    """
+    """`rest_client_requests_total` and `rest_client_request_duration_seconds`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         requests = Counter(
@@ -59,7 +55,6 @@ class CountedTransport:
     Args:
         transport: sends requests; closed with this one.
         metrics: count them.
-        clock: for durations.
     """
 
     def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:
@@ -70,7 +65,6 @@ class CountedTransport:
 
     @property
     def server(self) -> str:
-        """As in Transport."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:
@@ -99,7 +93,6 @@ class CountedTransport:
             raise
 
     async def close(self) -> None:
-        """As in Transport."""
         await self._transport.close()
 
 

@@ -80,8 +80,6 @@ class ServerHealth:
 
     Args:
         client: of the controller; its requests are observed from now on.
-        clock: the instants of requests.
-        registry: of the controller.
     """
 
     def __init__(self, client: Client, clock: Clock, registry: CollectorRegistry) -> None:
@@ -175,7 +173,6 @@ class _ObservedTransport:
 
     @property
     def server(self) -> str:
-        """As in Transport."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:
@@ -204,5 +201,4 @@ class _ObservedTransport:
             raise
 
     async def close(self) -> None:
-        """As in Transport."""
         await self._transport.close()

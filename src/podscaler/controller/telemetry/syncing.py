@@ -15,7 +15,7 @@ CURRENT: ContextVar[Key | None] = ContextVar("autoscaler", default=None)
 """The key of its autoscaler; None outside of syncs."""
 
 
-class Reconciler(Protocol):
+class SyncHandler(Protocol):
     """Carries out a sync: the reconciler, or a wrapper of it."""
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:

@@ -216,12 +216,7 @@ class RecordingMetrics(Collector):
 
 
 class QueueMetrics(Collector):
-    """Upstream's work-queue metrics; `MeteredQueue` reports to it.
-
-    Args:
-        registry: of the controller.
-        clock: for durations.
-    """
+    """Upstream's work-queue metrics; `MeteredQueue` reports to it."""
 
     def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
         self._clock = clock

@@ -7,7 +7,7 @@ requests of the sync are spans within it (`podscaler.kube.transport.traced_trans
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.telemetry.syncing import Reconciler
+from podscaler.controller.telemetry.syncing import SyncHandler
 from podscaler.core.decision import Decision
 from podscaler.kube.transport.traced_transport import COUNT, Count
 
@@ -22,7 +22,7 @@ class TracedSyncs:
         tracer: makes the spans.
     """
 
-    def __init__(self, reconciler: Reconciler, tracer: Tracer) -> None:
+    def __init__(self, reconciler: SyncHandler, tracer: Tracer) -> None:
         self._reconciler = reconciler
         self._tracer = tracer
 
