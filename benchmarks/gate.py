@@ -9,11 +9,13 @@ import asyncio
 import base64
 import json
 import re
+import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -68,7 +70,6 @@ class Gate:
         delay_s: how long each request is held back.
         refusal: the status that every request gets instead of an answer; 0: none.
         metrics_refusal: the same, for requests to metrics APIs.
-        is_closed: whether connections are dropped at once.
     """
 
     def __init__(self, kubeconfig: Path, answer: Answerer | None = None) -> None:
@@ -80,15 +81,15 @@ class Gate:
         self._answer = answer
         self._open: set[asyncio.StreamWriter] = set()
         self._thread = LoopThread("gate")
+        self._socket = _bound_socket()
+        self.port: int = self._socket.getsockname()[1]
         self._server = self._thread.run(self._listen())
-        self.port: int = self._server.sockets[0].getsockname()[1]
         self.delay_s = 0.0
         self.refusal = 0
         self.metrics_refusal = 0
-        self.is_closed = False
 
     async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
+        return await asyncio.start_server(self._serve, sock=self._socket.dup(), limit=1 << 20)
 
     def write_kubeconfig(self, path: Path) -> Path:
         """A kubeconfig of the same user whose server is the gate; returns `path`."""
@@ -110,6 +111,15 @@ class Gate:
         cut: int = self._thread.run(self._cut())
         return cut
 
+    @contextmanager
+    def shut(self) -> Iterator[None]:
+        """Refuse connections until the block ends, and break those that are open; the port stays reserved."""
+        self._thread.run(self._leave())
+        try:
+            yield
+        finally:
+            self._server = self._thread.run(self._listen())
+
     def stop(self) -> None:
         """Close it."""
         self._thread.run(self._close())
@@ -121,15 +131,21 @@ class Gate:
             writer.transport.abort()
         return len(found)
 
+    async def _leave(self) -> None:
+        self._server.close()
+        self._socket.shutdown(socket.SHUT_RDWR)
+        await self._cut()
+
     async def _close(self) -> None:
         self._server.close()
+        self._socket.close()
         await self._cut()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
         onward = _Onward(self._place, self._context, writer)
         try:
-            while not self.is_closed:
+            while True:
                 await self._pass(await _read_request(reader), writer, onward)
         except (OSError, asyncio.IncompleteReadError):
             pass  # one of the two sides is gone, and so is the other then
@@ -188,6 +204,17 @@ class _Onward:
             self._pump.cancel()
         if self._writer is not None:
             self._writer.transport.abort()
+
+
+def _bound_socket() -> socket.socket:
+    """On a free port, which stays its own while nobody listens: only a port that was asked for does."""
+    with socket.socket() as first:
+        again = socket.socket()
+        for each in (first, again):
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        first.bind(("127.0.0.1", 0))
+        again.bind(first.getsockname())
+    return again
 
 
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import planes
 import pytest
 from planes import await_ready
-from stage import Scene, Stage, staged
+from several_controllers import Controllers
+from stage import Scene, Stage, end, staged
 
 import prerequisites
 
@@ -62,3 +63,14 @@ def scene(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Scene]:
     yield found
     await_ready(stage.api)
     stage.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def controllers(stage: Stage, ours: None) -> Iterator[Controllers]:
+    """Controllers of the test's own."""
+    assert stage.controller is not None
+    end(stage.controller)
+    found = Controllers(stage)
+    yield found
+    found.close()
+    stage.controller = stage.spawn()

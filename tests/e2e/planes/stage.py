@@ -76,9 +76,11 @@ class Stage:
         """What the newest controller says."""
         return self.folder / f"controller-{self.spawned}.log"
 
-    def spawn(self, *flags: str, kubeconfig: Path | None = None) -> "subprocess.Popen[bytes]":
-        """Start one more controller; the caller ends it."""
-        program = built_in() if self.is_built_in else OURS
+    def spawn(
+        self, *flags: str, kubeconfig: Path | None = None, program: tuple[str, ...] = ()
+    ) -> "subprocess.Popen[bytes]":
+        """Start one more controller, of another program than the stage's if given; the caller ends it."""
+        program = program or (built_in() if self.is_built_in else OURS)
         command = [*program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *FLAGS, *flags]
         environment = os.environ | {"HOME": str(self.folder)}
         self.spawned += 1

@@ -1,5 +1,6 @@
 """What goes wrong in between, with the same result on both control planes: nothing stays wrong."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -7,11 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 from planes import await_ready
-from stage import HPAS, Scene
+from stage import HPAS, Scene, workload
 from up_process import eventually
 
 pytestmark = pytest.mark.e2e
 
+AUTOSCALERS = 40
 NO_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 
 
@@ -95,6 +97,40 @@ def test_the_api_server_restarts(scene: Scene) -> None:
     scene.await_replicas(5)
     scene.await_running(5)
     eventually(scene.counts, until=lambda found: found == (5, 5))
+
+
+@pytest.mark.slow
+def test_the_log_of_an_outage(scene: Scene) -> None:
+    """The lines that a crash of the API server leaves are about it, histories and watches: none for each autoscaler."""
+    names = [f"web{number}" for number in range(AUTOSCALERS)]
+    for name in names:
+        external = {"metric": {"name": name}, "target": {"type": "AverageValue", "averageValue": "1"}}
+        scene.value(name, 1000)
+        scene.api.create(scene.path("deployments"), workload(name, 1))
+        scene.autoscale({"type": "External", "external": external}, name=name)
+    eventually(lambda: values(scene), until=lambda found: found == ["1"] * AUTOSCALERS)
+    begun = len(scene.stage.log.read_text())
+    with scene.stage.gate.shut():
+        scene.stage.plane.kill_server()
+        time.sleep(2)
+        for name in names:
+            scene.value(name, 1050)
+        scene.stage.plane.start_server()
+        await_ready(scene.api)
+    eventually(lambda: values(scene), until=lambda found: found == ["1050m"] * AUTOSCALERS)
+    scene.sync_times(AUTOSCALERS)
+    lines = scene.stage.log.read_text()[begun:].splitlines()
+    failed = [int(found[1]) for line in lines if (found := re.search(r"in which (\d+) syncs failed", line))]
+    assert [each >= AUTOSCALERS for each in failed] == [True]
+    assert [line for line in lines if scene.name in line] == []
+    assert len(lines) < AUTOSCALERS / 2, lines
+
+
+def values(scene: Scene) -> list[str]:
+    """What the statuses tell of the first metric."""
+    statuses = [each.get("status", {}) for each in scene.api.get(scene.path(HPAS))["items"]]
+    found = [(status.get("currentMetrics") or [{}])[0].get("external", {}) for status in statuses]
+    return [each.get("current", {}).get("averageValue", "") for each in found]
 
 
 @pytest.mark.slow

@@ -3,90 +3,24 @@
 import json
 import signal
 import subprocess
-import urllib.request
-from collections.abc import Iterator
+import time
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from stage import Scene, Stage, end
-from up_process import eventually
-
-from own_ports import own_place
-from patience import WITHIN_S
+from several_controllers import NAME, Controllers
+from stage import Scene
+from up_process import Object, eventually
 
 pytestmark = pytest.mark.e2e
 
 HISTORIES = "/api/v1/namespaces/kube-system/configmaps?labelSelector=podscaler.dev/history%3Dv1"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-NAME = "podscaler-controller"
 SHARDS = 6
 SHORT_LEASES = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s")
 """What a killed one held is at work again after so long."""
 LONG_WINDOW = {"scaleDown": {"stabilizationWindowSeconds": 3600}}
-
-
-class Controllers:
-    """Ours on a stage whose own controller is away meanwhile."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._places: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, *flags: str) -> None:
-        """One more."""
-        place = "{}:{}".format(*own_place())
-        self._places[place] = self._stage.spawn(f"--metrics-bind-address={place}", *flags)
-        eventually(lambda: self._answer(place, "/readyz") == "ok")
-
-    def leader(self) -> "subprocess.Popen[bytes] | None":
-        """The one whose metrics say that it leads; None while none does."""
-        wanted = f'leader_election_master_status{{name="{NAME}"}} 1.0'
-        return next((each for place, each in self._places.items() if wanted in self._answer(place, "/metrics")), None)
-
-    def held(self) -> list[int]:
-        """How many shards each that is alive holds, by its own metrics, in order."""
-        answers = [self._answer(place, "/metrics") for place, each in self._places.items() if each.poll() is None]
-        return sorted(_sample(answer, "podscaler_shards_held") for answer in answers)
-
-    def end(self, process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-        """End one."""
-        process.send_signal(number)
-        assert process.wait(WITHIN_S) == (0 if number is signal.SIGTERM else -number)
-
-    def first(self) -> "subprocess.Popen[bytes]":
-        """The one that was started first."""
-        return next(iter(self._places.values()))
-
-    def close(self) -> None:
-        """End those that are still there."""
-        for process in self._places.values():
-            if process.poll() is None:
-                end(process)
-
-    def _answer(self, place: str, path: str) -> str:
-        try:
-            with urllib.request.urlopen(f"http://{place}{path}", timeout=WITHIN_S) as response:
-                text: str = response.read().decode()
-                return text
-        except OSError:
-            return ""
-
-
-def _sample(text: str, name: str) -> int:
-    values = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")]
-    return int(float(values[0])) if values else -1
-
-
-@pytest.fixture
-def controllers(stage: Stage, ours: None) -> Iterator[Controllers]:
-    """Controllers of the test's own."""
-    assert stage.controller is not None
-    end(stage.controller)
-    found = Controllers(stage)
-    yield found
-    found.close()
-    stage.controller = stage.spawn()
 
 
 def lease(scene: Scene, name: str = NAME) -> Any:
@@ -203,3 +137,43 @@ def test_a_member_is_killed(scene: Scene, controllers: Controllers) -> None:
     for each in scenes[1:]:
         scene.api.delete(f"/api/v1/namespaces/{each.name}")
     assert repeated == [[]] * len(scenes)
+
+
+@pytest.mark.slow
+def test_a_member_joins_after_a_crash(scene: Scene, controllers: Controllers) -> None:
+    """While the Lease of a killed one stands another joins: what that held moves twice at most, the rest once."""
+    flags = (f"--shards={SHARDS}", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s")
+    scene.deploy()
+    scene.use(100)
+    scene.autoscale()
+    for _ in range(3):
+        controllers.start(*flags)
+    eventually(controllers.held, until=lambda found: found == [2, 2, 2])
+    before = eventually(lambda: shard_holders(scene), until=lambda found: len(set(found) - {""}) == 3)
+    since = scene.api.get(LEASES)["metadata"]["resourceVersion"]
+    controllers.end(controllers.first(), signal.SIGKILL)
+    time.sleep(3)  # without it the newcomer would count the dead as gone at the same time as the others
+    controllers.start(*flags)
+    eventually(controllers.held, until=lambda found: found == [2, 2, 2])
+    for _ in range(12):
+        await_renewal(scene, 0)
+    scene.use(300)
+    scene.await_replicas(3)
+    killed = set(before) - set(shard_holders(scene))
+    versions = scene.api.versions(LEASES, since)
+    moves = [times_taken(versions, shard, holder) for shard, holder in enumerate(before)]
+    allowed = [2 if holder in killed else 1 for holder in before]
+    assert (len(killed), [min(pair) for pair in zip(moves, allowed, strict=True)]) == (1, moves)
+
+
+def await_renewal(scene: Scene, shard: int) -> None:
+    """Returns when the holder of a shard has renewed its Lease."""
+    known = lease(scene, f"{NAME}-shard-{shard}")
+    eventually(lambda: lease(scene, f"{NAME}-shard-{shard}"), until=lambda found: found != known)
+
+
+def times_taken(versions: list[Object], shard: int, holder: str) -> int:
+    """How often somebody took a shard, him who had given it up included, in those versions of Leases."""
+    specs = [each["spec"] for each in versions if each["metadata"]["name"] == f"{NAME}-shard-{shard}"]
+    holders = [holder, *(each["holderIdentity"] for each in specs)]
+    return sum(bool(after) and before != after for before, after in pairwise(holders))

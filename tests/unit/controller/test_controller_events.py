@@ -250,3 +250,18 @@ async def test_a_flush_of_one_shard_waits_for_nothing_else() -> None:
     is_flushed = flushing.done()
     await asyncio.gather(_cancelled(running), _cancelled(flushing))
     assert (is_flushed, world.messages()[0]) == (True, "shop")
+
+
+async def test_events_of_a_lost_lease(caplog: pytest.LogCaptureFixture) -> None:
+    """However many wait when a lease is lost, none is written, and the log has no line for each."""
+    world = Fenced()
+    caplog.set_level("INFO")
+    for number in range(40):
+        await world.record_by(world.tenures[0], f"shop-{number}")
+    world.tenures[0].end()
+    running = asyncio.ensure_future(world.recorder.run())
+    flushing = asyncio.ensure_future(world.recorder.flush())
+    await world.clock.advance(1)
+    is_flushed = flushing.done()
+    await asyncio.gather(_cancelled(running), _cancelled(flushing))
+    assert (is_flushed, world.messages(), caplog.messages) == (True, [], [])

@@ -262,6 +262,26 @@ async def test_a_member_that_joins_after_a_crash(world: ElectionWorld, after_s: 
     assert max(gaps_s[key] for key in world.keys if key not in orphans) <= 1 + 1
 
 
+async def test_a_newcomer_whose_lists_arrive_late(world: ElectionWorld) -> None:
+    """What the watch has told by then counts: shards that were given up for it meanwhile are taken, and move once."""
+    for name in "ab":
+        world.start(name, shards=SHARDS)
+    await world.advance(30.5)
+    late = world.start("c", shards=SHARDS)
+    request = late.line.request
+
+    async def delayed(sent: Request) -> Response:
+        answer = await request(sent)
+        if sent.method == "GET" and sent.path.endswith("/leases"):
+            await world.clock.sleep(0.4)
+        return answer
+
+    late.line.request = delayed  # type: ignore[method-assign]  # a slow line for lists alone
+    await world.advance(30)
+    moves = {key: sum(at_s > 30.5 for *_, at_s, _ in found) for key, found in world.changes().items()}
+    assert (shares(world), max(moves.values())) == ({"a": 2, "b": 2, "c": 2}, 1)
+
+
 async def test_a_member_that_dies_when_it_joins(world: ElectionWorld) -> None:
     """What was given up for it is taken back after a retry period, and kept until it counts as gone."""
     for name in "ab":

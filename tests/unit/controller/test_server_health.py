@@ -11,7 +11,7 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request, Response, TransportError
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
-from podscaler.testing.cluster import refusal
+from podscaler.testing.cluster import HPAS, refusal
 from podscaler.testing.transport import ScriptedTransport, TransportFailure
 
 AUTOSCALERS = 40
@@ -62,6 +62,16 @@ async def test_an_outage_is_two_lines(world: AutoscalerWorld, caplog: pytest.Log
     assert ended.startswith(f"{SERVER} answers again, after ")
     assert int(ended.split("in which ")[1].split()[0]) >= AUTOSCALERS
     assert (during, fault(world, "unreachable"), world.controller.unready()) == (1, 0, [])
+
+
+async def test_a_watch_behind_our_writes(world: AutoscalerWorld, caplog: pytest.LogCaptureFixture) -> None:
+    """While the watch of autoscalers is late, as after an outage, those skipped for that are counted and not logged."""
+    for number in range(AUTOSCALERS):
+        world.cluster.usage["shop", f"t{number}-0"] = "510m"
+    world.cluster.collections[HPAS].watchers = []
+    await world.clock.advance(31, turns=40)
+    skips = world.metric("stale_sync_skips_total", group="autoscaling", resource="horizontalpodautoscalers")
+    assert ((skips or 0) >= AUTOSCALERS, lines(caplog)) == (True, [])
 
 
 async def test_dead_credentials(world: AutoscalerWorld, caplog: pytest.LogCaptureFixture) -> None:

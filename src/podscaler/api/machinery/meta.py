@@ -60,3 +60,13 @@ class Status(Wire, frozen=True, tag_field="kind", tag="Status"):
     reason: str = ""
     details: dict[str, Any] | None = None
     code: int = 0
+
+
+def is_newer_version(version: str, than: str) -> bool:
+    """Whether the first of two resource versions is later; False where one of them is no number.
+
+    Source: client-go's comparison of resource versions, which are decimal numbers since Kubernetes 1.35.
+    """
+    if not (version.isascii() and version.isdigit() and than.isascii() and than.isdigit()):
+        return False
+    return int(version) > int(than)

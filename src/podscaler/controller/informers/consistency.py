@@ -8,6 +8,8 @@ Source: docs/spec/controller.md 5 (Consistency store): the gate StaleControllerC
 
 from typing import NamedTuple
 
+from podscaler.api.machinery.meta import is_newer_version
+
 
 class WrittenVersion(NamedTuple):
     """The uid of an object, and the resourceVersion that our last write gave it."""
@@ -18,23 +20,16 @@ class WrittenVersion(NamedTuple):
 
 def latest(before: WrittenVersion | None, after: WrittenVersion) -> WrittenVersion:
     """The record to keep after a write: a higher version replaces a lower one, another uid replaces any."""
-    if before is None or before.uid != after.uid or _is_newer(after.version, before.version):
+    if before is None or before.uid != after.uid or is_newer_version(after.version, before.version):
         return after
     return before
 
 
 def find_lag(written: WrittenVersion | None, cache_version: str) -> str | None:
     """Upstream's message if a cache that is complete up to `cache_version` lacks our write; else None."""
-    if written is None or not _is_newer(written.version, cache_version):
+    if written is None or not is_newer_version(written.version, cache_version):
         return None
     return (
         f"read version: {cache_version} is not as new as written version: {written.version} "
         "for group resource horizontalpodautoscalers.autoscaling"
     )
-
-
-def _is_newer(version: str, than: str) -> bool:
-    """Whether both are decimal numbers and the first is higher; other versions cannot be compared."""
-    if not (version.isascii() and version.isdigit() and than.isascii() and than.isdigit()):
-        return False
-    return int(version) > int(than)

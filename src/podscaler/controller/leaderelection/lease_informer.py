@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from podscaler.api.machinery.meta import is_newer_version
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import lease
@@ -57,11 +58,10 @@ class LeaseInformer:
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
         self._seen: dict[str, ObservedLease] = {}
         self._changed = asyncio.Event()
-        cache: Cache[Lease] = Cache()
-        cache.subscribe(self)
-        self._watch = Reflector(
-            client, WatchSource(self._path, lease.RESOURCE, lease.read, self._query), cache=cache, clock=clock, rng=rng
-        )
+        self._cache: Cache[Lease] = Cache()
+        self._cache.subscribe(self)
+        source = WatchSource(self._path, lease.RESOURCE, lease.read, self._query)
+        self._watch = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -88,9 +88,15 @@ class LeaseInformer:
         self._changed.clear()
 
     async def refresh(self) -> None:
-        """Read all Leases from the API server now. Raises StatusError."""
-        body = await self._client.get(self._path, subject=lease.RESOURCE, query=self._query)
-        for raw in watch_events.page(body).items or ():
+        """Read all Leases from the API server now. Raises StatusError.
+
+        A response that is older than what the watch has delivered meanwhile is dropped: it would restore holders that
+        have released their Leases since, until those Leases change again.
+        """
+        page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
+        if is_newer_version(self._cache.version, page.metadata.resource_version):
+            return
+        for raw in page.items or ():
             try:
                 self._note(lease.read(raw))
             except msgspec.DecodeError as error:

@@ -133,7 +133,7 @@ class AutoscalerEventRecorder:
                 await self._write(subject, event)
                 return
             except LeadershipLost as error:
-                log.info("event %s is dropped: %s", event.name, error)
+                log.debug("event %s is dropped: %s", event.name, error)  # the lost lease is logged once for all
                 return
             except StatusError as error:
                 if error.code != 0:

@@ -50,7 +50,7 @@ class SyncReporter:
     def skipped(self, described: str, lag: str) -> None:
         """A sync was skipped because the cache lacks our last write, as `lag` says."""
         self._telemetry.stale_skip()
-        log.info("%s is skipped: %s", described, lag)
+        log.debug("%s is skipped: %s", described, lag)
 
     def waits(self, autoscaler: Autoscaler) -> None:
         """An autoscaler waits for a handover: the event that its migration waits for."""
