@@ -41,7 +41,7 @@ class Reactor:
     Args:
         sources: the metrics and the pods, as syncs have them.
         states: the selectors of targets.
-        settings: how long they are, and the tolerance.
+        settings: the interval, the sync period and the tolerance.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ class WriteBatch:
     """Rescales that are stored by one request.
 
     Attributes:
-        keys: of their autoscalers.
-        task: which stores them.
+        keys: of the autoscalers.
+        task: stores them.
     """
 
     keys: set[Key]

@@ -29,7 +29,7 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
 
     Args:
         config: of the client, for messages.
-        rng: for their jitter; None: a new one.
+        rng: for the jitter of the waits; None: a new one.
 
     Raises:
         UsageError: a sentence with the error that waiting cannot resolve, and what to change.

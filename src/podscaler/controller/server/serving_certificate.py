@@ -24,7 +24,7 @@ class ServingCertificate:
         certificate, key: the files, in PEM; the first with its intermediates.
 
     Raises:
-        UsageError: they cannot be used.
+        UsageError: the files cannot be used.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:

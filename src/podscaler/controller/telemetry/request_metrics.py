@@ -54,7 +54,7 @@ class CountedTransport:
 
     Args:
         transport: sends requests; closed with this one.
-        metrics: count them.
+        metrics: count the requests.
     """
 
     def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:
