@@ -204,7 +204,7 @@ async def test_cut_anywhere(world: World, source: AutoscalerKind, is_sent: bool)
 
 async def test_an_edit_in_between_is_carried_over(world: World) -> None:
     """What was edited after a first, cut-off run is in the counterpart before the source is deleted."""
-    with pytest.raises(UsageError, match="no controller looks after"):
+    with pytest.raises(UsageError, match="no controller manages"):
         await world.migrate(HPA, ready_timeout_s=0.05)
     first = world.find(HPA)
     assert first is not None
