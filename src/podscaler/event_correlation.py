@@ -1,4 +1,4 @@
-"""Correlates Events before they are written: repeats are counted, similar ones combined, floods dropped.
+"""Builds Events and correlates them: repeats are counted, similar ones combined, floods dropped.
 
 Event recorders (`reconcile.events` of the controller, `registry.events` of the control plane) pass each event to
 `Correlator.correlate`. Steps, in order:
@@ -17,9 +17,10 @@ Source: docs/spec/controller.md 6 (Events); client-go/tools/record (documentatio
 import random
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from podscaler.api.machinery import names
-from podscaler.base.clock import NANOSECONDS
+from podscaler.base.clock import NANOSECONDS, rfc3339
 from podscaler.base.lru import LRU
 
 CACHE_ENTRIES = 4096
@@ -132,3 +133,37 @@ class Correlator:
     def _name(self, event: EventDraft) -> str:
         name = f"{event.object_name}.{event.at_ns:x}"
         return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_faults(name) else name
+
+
+def core_event(
+    event: EventDraft, involved: dict[str, str], *, component: str, host: str = "", reporter: str | None = None
+) -> dict[str, Any]:
+    """The Event as JSON-ready data.
+
+    Args:
+        event: correlated, so that it has a name.
+        involved: the fields of `involvedObject`; those that are empty are left out.
+        component: `source.component`.
+        host: `source.host` and `reportingInstance`; empty where the component belongs to no node.
+        reporter: `reportingComponent`; None: the component.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": involved.get("namespace") or "default"},
+        "involvedObject": _without_empty(involved),
+        "reason": event.reason,
+        "message": event.message,
+        "source": _without_empty({"component": component, "host": host}),
+        "firstTimestamp": rfc3339(event.first_at_ns),
+        "lastTimestamp": rfc3339(event.at_ns),
+        "count": event.count,
+        "type": event.type,
+        "eventTime": None,
+        "reportingComponent": component if reporter is None else reporter,
+        "reportingInstance": host,
+    }
+
+
+def _without_empty(values: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in values.items() if value}

@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 from podscaler.base.clock import NANOSECONDS
+from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.recording import Recording
@@ -57,7 +58,7 @@ class AutoscalerWorld:
     def make_controller(self) -> Controller:
         """Make another controller of the cluster, which is not started."""
         client = Client(self.cluster, self.clock)
-        return Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
+        return assembly.new_controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
 
     def add_web(self, *, cpu: str = "500m", replicas: int = 1, **more: Any) -> None:
         """Create the Deployment `web`, its pods, each of which uses `cpu` of 1 requested, and its HPA."""

@@ -5,6 +5,7 @@ or the controller is logged with its traceback, and the exit status is 1.
 """
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from podscaler.cli.options.cluster_connection import ConnectionOptions, connecti
 from podscaler.cli.options.election import Elected, NoElection, Working
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.options.flags import flag_group
-from podscaler.controller import garbage
+from podscaler.controller import assembly
 from podscaler.controller.coexistence import standby
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection.election import Election
@@ -37,6 +38,9 @@ from podscaler.controller.telemetry import request_metrics
 from podscaler.kube.transport.config import Config
 
 log = logging.getLogger(__name__)
+
+YOUNG_OBJECTS = 20_000
+"""How many objects are allocated before the youngest generation is collected: those of one busy tick."""
 
 coexistence_options = flag_group(
     click.option("--dry-run", is_flag=True, help="decide and report, and write nothing at all"),
@@ -129,7 +133,7 @@ async def run(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
-        controller = Controller(client, settings, clock, recording=kept)
+        controller = assembly.new_controller(client, settings, clock, recording=kept)
         request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.attach(client, controller)
@@ -145,7 +149,7 @@ async def run(
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
         working = asyncio.ensure_future(_work(work, connection.config, needed))
         loop = asyncio.get_running_loop()
-        settling = loop.create_task(garbage.settle_when_listed(controller))
+        settling = loop.create_task(_freeze_when_listed(controller))
         stack.callback(settling.cancel)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, work.stop)
@@ -173,3 +177,15 @@ async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> 
     finally:
         warning.cancel()
         await asyncio.gather(warning, return_exceptions=True)
+
+
+async def _freeze_when_listed(controller: Controller) -> None:
+    """Once everything is listed, exempt what is there from garbage collection.
+
+    Autoscalers, pods and scales live as long as the process or are replaced one by one, and hold no cycles; each full
+    collection would traverse all of them.
+    """
+    await controller.wait_listed()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, 20, 50)

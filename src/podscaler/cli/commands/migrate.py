@@ -11,9 +11,9 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.options.cluster_connection import ConnectionOptions, parse_connection
 from podscaler.cli.options.flags import DURATION, NAMESPACE, kubeconfig_options
+from podscaler.controller.coexistence import managing_controllers
+from podscaler.controller.coexistence.migration import MigrationTerms, Migrator
 from podscaler.controller.history import history_maps
-from podscaler.controller.migration import managing_controllers
-from podscaler.controller.migration.migration import MigrationTerms, Migrator
 from podscaler.controller.options import installation
 from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
 
@@ -75,7 +75,7 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
             await migrator.migrate(namespace, name)
         else:
             await _all(migrator, namespace)
-        await migrator.tidy()
+        await migrator.remove_annotations()
     finally:
         await client.close()
 
@@ -91,5 +91,5 @@ async def _all(migrator: Migrator, namespace: str) -> None:
             failed += 1
             click.echo(f"podscaler: {error}", err=True)
     if failed:
-        await migrator.tidy()
+        await migrator.remove_annotations()
         raise UsageError(f"{failed} of {len(names)} were not migrated")

@@ -91,7 +91,7 @@ class Autoscalers:
         wanted = {autoscaler.kind, *kinds}
         return [each for kind in KINDS if kind in wanted for each in self.found[kind]]
 
-    def rivals(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
+    def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
         """The HorizontalPodAutoscalers of other controllers that scale the target of a PodAutoscaler."""
         if autoscaler.kind is HPA or HPA in kinds:
             return frozenset()
@@ -103,7 +103,7 @@ class Autoscalers:
         uids = {each.key: each.metadata.uid for each in self.found[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""
-        return handover.said_of(autoscaler.metadata.annotations or {})
+        return handover.waiting_message(autoscaler.metadata.annotations or {})
 
 
 class _Wanted(NamedTuple):

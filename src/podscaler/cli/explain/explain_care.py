@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.controller.informers.other_controllers import StatusWrite
-from podscaler.controller.sharding.holder import Holding
+from podscaler.controller.leaderelection.observed_holder import Holding
 from podscaler.explain import wording
 from podscaler.explain.data import Line, Section
 

@@ -24,20 +24,20 @@ from podscaler.cli.explain import explain_autoscalers, explain_request
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
 from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
-from podscaler.controller.history import effective_settings, history_maps
-from podscaler.controller.history.effective_settings import BUILT_IN, EffectiveSettings
+from podscaler.controller import assembly
+from podscaler.controller.history import history_maps
 from podscaler.controller.informers import handover, observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
 from podscaler.controller.informers.other_controllers import StatusWrite
-from podscaler.controller.leaderelection import lease
+from podscaler.controller.informers.scale_client import ScaleClient
+from podscaler.controller.leaderelection import lease, observed_holder
 from podscaler.controller.leaderelection.lease import Lease
-from podscaler.controller.options import installation
+from podscaler.controller.options import effective_settings, installation
 from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
+from podscaler.controller.options.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.observe import Observer
-from podscaler.controller.reconcile.state import Memory
-from podscaler.controller.reconcile.surroundings import Surroundings
-from podscaler.controller.sharding import holder
+from podscaler.controller.reconcile.observe import Observer, SyncSources
+from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.core import decide
 from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
@@ -48,11 +48,13 @@ from podscaler.explain.data import TraceSource
 from podscaler.explain.explained import Explanation
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Cache, Key
 from podscaler.kube.informers.watch import WatchSource as Followed
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
+from podscaler.metrics.queries import MetricsSource
 
 log = logging.getLogger(__name__)
 
@@ -246,19 +248,23 @@ class Cluster:
         client: of the cluster.
         controller: what is assumed of it.
         clock: now.
-        around: where to ask; each one made observes the client, so that there is one only.
+        scales: of targets.
+        metrics: the metrics APIs, requests shared.
     """
 
     client: Client
     controller: AssumedController
     clock: Clock
-    around: Surroundings
+    scales: ScaleClient
+    metrics: MetricsSource
 
     @classmethod
     def of(cls, client: Client, controller: AssumedController, clock: Clock) -> "Cluster":
         """That of a client."""
-        around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
-        return cls(client, controller, clock, around)
+        discovery, settings = Discovery(client, clock), controller.settings
+        scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
+        metrics = assembly.shared_metrics(assembly.api_metrics(client, discovery, settings), settings, clock)
+        return cls(client, controller, clock, scales, metrics)
 
 
 class Neighbourhood:
@@ -272,7 +278,7 @@ class Neighbourhood:
 
     def __init__(self, cluster: Cluster, autoscalers: Autoscalers, *, are_all_explained: bool = False) -> None:
         self.autoscalers = autoscalers
-        self._targets = cluster.around.targets
+        self._scales = cluster.scales
         self._gate = asyncio.Semaphore(SCALES_AT_ONCE)
         self._read: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
         self._client = cluster.client
@@ -303,7 +309,7 @@ class Neighbourhood:
         try:
             reference = autoscaler.wire.spec.scale_target_ref
             async with self._gate:
-                target = await self._targets.read(autoscaler.metadata.namespace, reference)
+                target = await self._scales.read(autoscaler.metadata.namespace, reference)
             text = target.scale.status.selector
             return selectors.parse(text) if text else None
         except (StatusError, SelectorError):
@@ -325,13 +331,15 @@ class AutoscalerExplainer:
         self._clock = cluster.clock
         self._here = here
         self._there = here.autoscalers
-        self._memory = Memory()
+        self._states = AutoscalerStates()
         self._pods: Cache[CachedPod] = Cache()
         self._effective = effective
         self._flags = effective.decision
         kinds = cluster.controller.settings.kinds
-        around = replace(cluster.around, rivals=lambda autoscaler: here.autoscalers.rivals(autoscaler, kinds))
-        self._observer = Observer(around, self._memory, self._pods, self._flags)
+        sources = SyncSources(
+            cluster.scales, self._pods, cluster.metrics, lambda each: here.autoscalers.conflicting(each, kinds)
+        )
+        self._observer = Observer(sources, self._states, cluster.clock, self._flags)
 
     async def answer(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
         """The explanation, and the comparison. Raises UsageError, StatusError."""
@@ -357,7 +365,7 @@ class AutoscalerExplainer:
         namespace, election = self._controller.leases
         held = None
         try:
-            held = holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+            held = observed_holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
         except TransportError:
             raise
         except StatusError as error:
@@ -385,13 +393,13 @@ class AutoscalerExplainer:
     async def _fill_caches(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> None:
         """Read what the controller has in its caches: the pods of the target, the selectors of the neighbours."""
         for each in all_there:
-            self._memory.register(each.key)
+            self._states.register(each.key)
         found = await asyncio.gather(*[self._here.selector(each) for each in all_there])
         picked = {each.key: selector for each, selector in zip(all_there, found, strict=True)}
         own = await self._here.selector(autoscaler)
         for key, selector in picked.items():
             if selector is not None and key != autoscaler.key:
-                self._memory.keep_selector(key, selector)
+                self._states.keep_selector(self._states.of(key), selector)
         if own is not None:
             pods = await self._here.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
             self._pods.replace(pods, "")

@@ -20,14 +20,13 @@ from podscaler.cli.options import lease_options
 from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.election import Election, Timing
 from podscaler.controller.leaderelection.fence import FencedTransport
 from podscaler.controller.leaderelection.leadership import Leadership
+from podscaler.controller.leaderelection.sharding import Sharding
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leaderelection.timing import Timing
 from podscaler.controller.options import installation
 from podscaler.controller.server.permissions import Permission, of_leases
-from podscaler.controller.sharding.sharding import Sharding
 from podscaler.kube.client.client import Client
 
 log = logging.getLogger(__name__)
@@ -170,7 +169,7 @@ class Elected:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
         controller.health.observe(leases)
         client.wrap_transport(lambda transport: FencedTransport(transport, self._share.weakest))
-        controller.parts.share_by(self._share)
+        controller.assignment.set_ownership(self._share)
 
     def stop(self) -> None:
         """Make `run` end, after the leases are handed over."""
@@ -191,7 +190,7 @@ class Elected:
         Raises any exception of the election or the controller, which is a bug; the leases are released by then.
         """
         working = asyncio.ensure_future(self._controller.run())
-        electing = asyncio.ensure_future(self._share.run(self._controller.parts))
+        electing = asyncio.ensure_future(self._share.run(self._controller.assignment))
         try:
             await asyncio.wait((working, electing), return_when=asyncio.FIRST_COMPLETED)
             if working.done() and not working.cancelled() and (error := working.exception()) is not None:

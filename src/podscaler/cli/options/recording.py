@@ -20,7 +20,7 @@ from podscaler.cli.options.flags import Flag, Option, flag_group
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
-from podscaler.controller.recording.recording import NoRecording, Recording
+from podscaler.controller.recording.recording import Recording
 
 MIN_SIZE_BYTES = 4096
 
@@ -73,7 +73,7 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
     """The recording, complete at the end of the context. Raises UsageError where the file cannot be written."""
     if file is None:
-        yield NoRecording()
+        yield Recording()
         return
     await asyncio.to_thread(_begin, file)
     made = FileRecording(file, clock)

@@ -53,7 +53,7 @@ class Traces:
         from podscaler.kube.transport.traced_transport import TracedTransport
 
         client.wrap_transport(lambda transport: TracedTransport(transport, self.tracer))
-        controller.look_on(lambda reconciler: TracedSyncs(reconciler, self.tracer))
+        controller.wrap(lambda reconciler: TracedSyncs(reconciler, self.tracer))
 
 
 @asynccontextmanager

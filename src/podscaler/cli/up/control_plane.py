@@ -21,6 +21,7 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.options import endpoints, recording
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.up.machine import Machine
+from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options import installation
 from podscaler.controller.options.settings import ControllerSettings
@@ -165,7 +166,7 @@ class OwnAutoscaler:
         """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
         client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
         try:
-            controller = Controller(client, self._settings, self._clock, recording=self._recording)
+            controller = assembly.new_controller(client, self._settings, self._clock, recording=self._recording)
             request_metrics.count(client, controller.telemetry.registry, self._clock)
             self._controller, self._telemetry = controller, controller.telemetry
             await controller.run()

@@ -8,12 +8,12 @@ import asyncio
 import logging
 import random
 from collections import deque
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry.registry import Object, Registry
-from podscaler.event_correlation import Correlator, EventDraft
+from podscaler.event_correlation import Correlator, EventDraft, core_event
 
 BUFFERED_EVENTS: Final = 5000
 BATCH_EVENTS: Final = 64
@@ -122,31 +122,12 @@ class EventRecorder:
             "resourceVersion": meta.get("resourceVersion", ""),
             "fieldPath": field_path,
         }
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": event.name, "namespace": meta.get("namespace") or "default"},
-            "involvedObject": _without_empty(involved),
-            "reason": event.reason,
-            "message": event.message,
-            "source": _without_empty({"component": self._component, "host": self._host}),
-            "firstTimestamp": rfc3339(event.first_at_ns),
-            "lastTimestamp": rfc3339(event.at_ns),
-            "count": event.count,
-            "type": event.type,
-            "eventTime": None,
-            "reportingComponent": self._component,
-            "reportingInstance": self._host,
-        }
+        return core_event(event, involved, component=self._component, host=self._host)
 
 
 def _recount(old: Object, event: Object) -> None:
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]
-
-
-def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value}
 
 
 def _subject(obj: Object, field_path: str) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ GATE_NAMES = {
     "PodLevelResources": "pod_level_resources",
 }
 
+TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 CURRENT = "current"
 ALGORITHMS = (CURRENT, "v1.1")
@@ -126,17 +128,23 @@ def parse_version(text: str) -> Emulation:
     return known
 
 
+def gate_values(text: str) -> list[tuple[str, bool]]:
+    """The names and values of `A=true,B=false`, in order. Raises ValueError.
+
+    Source: the words of Go's strconv.ParseBool; the messages of k8s.io/component-base/featuregate.
+    """
+    values: list[tuple[str, bool]] = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, word = (part.strip() for part in entry.partition("="))
+        if not separator:
+            raise ValueError(f"missing bool value for {name}")
+        if word not in TRUE_WORDS | FALSE_WORDS:
+            raise ValueError(f'invalid value of {name}={word}: "{word}" is neither true nor false')
+        values.append((name, word in TRUE_WORDS))
+    return values
+
+
 def _gates(value: Any) -> Gates:
-    """The gates of `A=true,B=false` or of {"A": true}."""
-    if isinstance(value, Mapping):
-        pairs = {name: str(on).lower() for name, on in value.items()}
-    else:
-        pairs = dict(_pair(part) for part in str(value).split(",") if part.strip())
-    if wrong := [on for on in pairs.values() if on not in {"true", "false"}]:
-        raise ValueError(f"{wrong[0]!r} is neither true nor false")
-    return Gates(**{GATE_NAMES[name]: on == "true" for name, on in pairs.items() if name in GATE_NAMES})
-
-
-def _pair(part: str) -> tuple[str, str]:
-    name, _, on = part.partition("=")
-    return name.strip(), on.strip().lower()
+    """The gates of `A=true,B=false` or of {"A": true}; those that no decision looks at are ignored."""
+    text = ",".join(f"{name}={on}" for name, on in value.items()) if isinstance(value, Mapping) else str(value)
+    return Gates(**{GATE_NAMES[name]: on for name, on in gate_values(text) if name in GATE_NAMES})

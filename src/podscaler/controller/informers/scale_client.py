@@ -1,8 +1,8 @@
-"""What an autoscaler scales: reading and writing the scale subresource of its target.
+"""Reads and writes the scale subresource of an autoscaler's target.
 
-The reconciler reads once at the start of a sync, and writes with what it read. Reading goes through discovery,
-because a target is named by kind; the version that its reference names does not matter. What is known already
-(`podscaler.controller.scales.target_informer`) is not asked for.
+The reconciler reads once at the start of a sync, and writes with what it read. Reading uses discovery, because a target
+is named by kind; the version in its reference does not matter. A scale that
+`podscaler.controller.informers.target_informer` has is not requested.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
 conflict) and 10 (REST requests).
@@ -19,7 +19,7 @@ from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, 
 from podscaler.base.clock import Clock
 from podscaler.base.concurrency import Away, stay
 from podscaler.base.errors import StatusError
-from podscaler.controller.scales.target_informer import KnownScales, NoneKnown
+from podscaler.controller.informers.target_informer import TargetInformer
 from podscaler.kube.client import typed_responses, urls
 from podscaler.kube.client.client import Client, is_conflict
 from podscaler.kube.client.discovery import NO_KIND_MATCH, Discovery, RESTMapping
@@ -36,12 +36,12 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """A target that was read.
+    """The scale of a target, as it was read.
 
     Attributes:
-        mapping: where objects of its kind are found.
+        mapping: the resource of its kind.
         key: its namespace and name.
-        kind: as the reference names it.
+        kind: in the reference.
         scale: as read.
     """
 
@@ -52,12 +52,12 @@ class ScaleTarget:
 
     @property
     def path(self) -> str:
-        """Of its scale subresource."""
+        """The path of its scale subresource."""
         return _path(self.mapping, self.key)
 
     @property
     def subject(self) -> str:
-        """Resource and name, for error texts."""
+        """Resource and name, for error messages."""
         return f"{self.mapping.plural} {self.key[1]}"
 
     @property
@@ -67,23 +67,20 @@ class ScaleTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What became of a scale: whether it was written, and why each failed attempt failed, in order."""
+class ScaleWrite:
+    """Whether a scale was written, and the errors of the attempts that failed, in order."""
 
     is_done: bool
-    refusals: Sequence[StatusError]
+    errors: Sequence[StatusError]
 
 
-class Targets:
+class ScaleClient:
     """The scale subresources of one API server.
 
     Args:
-        client: where to ask.
-        discovery: what the server serves.
-        clock: for the waits between attempts.
-        rng: for their jitter.
-        known: who may know scales without asking.
-        away: what to be in while waiting for an answer.
+        discovery: maps kinds to resources.
+        known: has scales from watches; None: every scale is requested.
+        away: left by a sync while it waits for a response.
     """
 
     def __init__(
@@ -93,10 +90,10 @@ class Targets:
         *,
         clock: Clock,
         rng: random.Random,
-        known: KnownScales | None = None,
+        known: TargetInformer | None = None,
         away: Away = stay,
     ) -> None:
-        self._known = known or NoneKnown()
+        self._known = known
         self._away = away
         self._client = client
         self._discovery = discovery
@@ -104,7 +101,7 @@ class Targets:
         self._rng = rng
 
     async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
-        """The target with its scale.
+        """The scale of a target.
 
         Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
         resource, if the kind is served under several names.
@@ -113,13 +110,13 @@ class Targets:
         key = (namespace, reference.name)
         for mapping in await self._resources(reference):
             try:
-                scale = self._known.find(mapping, key) or await self._asked(mapping, key)
-                return ScaleTarget(mapping, key, reference.kind, scale)
+                scale = self._known.find(mapping, key) if self._known is not None else None
+                return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
             except StatusError as error:
                 first = first or error
         raise first or StatusError("unrecognized resource", code=0)
 
-    async def _asked(self, mapping: RESTMapping, key: Key) -> Scale:
+    async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
         async with self._away():
             return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
 
@@ -130,22 +127,22 @@ class Targets:
         try:
             for mapping in await self._discovery.mappings(group, reference.kind):
                 by_plural.setdefault(mapping.plural, mapping)
-        except StatusError as error:  # the decision tells by the reason that the scale was never asked for
+        except StatusError as error:  # by the reason, the decision knows that the scale was not requested
             raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
         return list(by_plural.values())
 
-    async def write(self, target: ScaleTarget, replicas: int) -> Written:
-        """Make `replicas` what is wanted of the target; a conflict is tried again with the scale as it then is."""
-        refusals: list[StatusError] = []
+    async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
+        """Set the replicas of the target; after a conflict, again with the scale as it is then."""
+        errors: list[StatusError] = []
         while True:
             try:
                 await self._put(target, replicas)
-                return Written(True, refusals)
+                return ScaleWrite(True, errors)
             except StatusError as error:
-                refusals.append(error)
+                errors.append(error)
                 target = await self._latest(target)
-                if len(refusals) == ATTEMPTS or not is_conflict(error):
-                    return Written(False, refusals)
+                if len(errors) == ATTEMPTS or not is_conflict(error):
+                    return ScaleWrite(False, errors)
             await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
 
     async def _get(self, path: str, subject: str) -> Scale:
@@ -153,11 +150,13 @@ class Targets:
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
         wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
-        answer = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        response = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        if self._known is None:
+            return
         try:
-            self._known.wrote(target.mapping, _SCALE.decode(answer))
+            self._known.wrote(target.mapping, _SCALE.decode(response))
         except msgspec.DecodeError:
-            log.debug("the answer to a write of %s's scale cannot be read", target.reference)
+            log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
     async def _latest(self, target: ScaleTarget) -> ScaleTarget:
         try:

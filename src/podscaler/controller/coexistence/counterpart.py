@@ -1,6 +1,6 @@
-"""The object that takes an autoscaler's place when it is migrated to the other kind: pure, JSON-ready data.
+"""The object of the other kind that replaces an autoscaler in a migration: pure functions on JSON-ready data.
 
-`podscaler.controller.migration.migration` makes it, writes it, and deletes the first.
+`podscaler.controller.coexistence.migration` creates it, and deletes the first object.
 """
 
 import json
@@ -19,13 +19,13 @@ OURS = (handover.MIGRATED_FROM, handover.MIGRATING_TO, handover.HISTORY)
 def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, history: str) -> Object:
     """The object of the other kind, without a status.
 
-    Labels, annotations and owners are kept; finalizers are not, because whoever handles them knows the first kind.
+    Labels, annotations and owners are kept; finalizers are not, because their controllers handle the first kind.
 
     Args:
         source: as read from the API server, in autoscaling/v2 or podscaler.dev/v1alpha1.
         source_kind: its kind.
-        kind: that of the result.
-        history: what was remembered of it, as a record; empty where nothing was.
+        kind: of the result.
+        history: the kept history, as a record; empty: there is none.
     """
     meta = source["metadata"]
     annotations = {
@@ -42,7 +42,7 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
 
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
-    """What kubectl applied, as if it had been of the other kind; nothing where it was of an older version."""
+    """The last-applied configuration of kubectl with the other kind; empty where it has an older version."""
     text = (meta.get("annotations") or {}).get(LAST_APPLIED)
     try:
         applied = json.loads(text) if text else None
@@ -54,7 +54,7 @@ def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
 
 
 def with_status(counterpart: Object, source: Object) -> Object | None:
-    """The counterpart, as the server has it, with the source's status; None where that has none."""
+    """The counterpart, as the API server has it, with the source's status; None where that has none."""
     status = source.get("status") or {}
     if not status.get("conditions"):
         return None
@@ -78,7 +78,7 @@ def differs(counterpart: Object, wanted: Object) -> bool:
 
 
 def _unlike(wanted: Any, have: Any) -> bool:
-    """Whether `have` lacks something of `wanted`; what it has besides are defaults."""
+    """Whether `have` lacks something of `wanted`; more fields in it are defaults."""
     if isinstance(wanted, dict) and isinstance(have, dict):
         return any(_unlike(value, have.get(name)) for name, value in wanted.items())
     if isinstance(wanted, list) and isinstance(have, list):

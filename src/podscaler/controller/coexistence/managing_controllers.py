@@ -1,8 +1,8 @@
-"""Whether anybody seems to look after HorizontalPodAutoscalers, told from outside.
+"""Detects from outside whether a controller manages HorizontalPodAutoscalers.
 
-`podscaler migrate` asks before it makes some. Two signs count: a status that a controller wrote not long ago, and a
-kube-controller-manager that renews its Lease. Neither is proof: statuses at rest are seldom written, and a
-kube-controller-manager may run without its autoscaler. So without a sign there is a doubt, and no more than that.
+`podscaler migrate` checks it before it creates some. Two signs count: a status that a controller wrote recently, and a
+kube-controller-manager that renews its Lease. Neither is proof: statuses that do not change are seldom written, and a
+kube-controller-manager may run without its autoscaler. So without a sign the user gets a warning, and no more.
 """
 
 import logging
@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 
 _RECENT_MIN = other_controllers.RECENT_S / 60
 LOOKED_AT = 500
-"""How many autoscalers are looked at: a controller that writes one status follows them all."""
+"""How many autoscalers are read: a controller that writes one status manages them all."""
 
 
 async def doubt(client: Client, clock: Clock) -> str:
-    """A sentence for the user where nobody seems to look after HorizontalPodAutoscalers; else empty.
+    """A warning where no controller seems to manage HorizontalPodAutoscalers; else empty.
 
-    What may not be read tells nothing. Raises TransportError.
+    Objects that the caller may not read are no sign. Raises TransportError.
     """
     unknown: list[str] = []
     for sign in (other_controllers.is_built_in_alive, _has_writer):
@@ -37,21 +37,21 @@ async def doubt(client: Client, clock: Clock) -> str:
         except TransportError:
             raise
         except (StatusError, ValueError) as error:
-            log.info("whether anybody looks after %s: %s", HPA.plural, error)
+            log.info("whether a controller manages %s: %s", HPA.plural, error)
             unknown.append(str(error))
-    after = "what is migrated is not scaled until a controller looks after it"
+    after = "what is migrated is not scaled until a controller manages it"
     if unknown:
-        return f"whether anybody looks after {HPA.plural} is not known ({'; '.join(unknown)}): if nobody does, {after}"
+        return f"whether a controller manages {HPA.plural} is not known ({'; '.join(unknown)}): if none does, {after}"
     return (
-        f"nobody seems to look after {HPA.plural}: no controller wrote a status in the last {_RECENT_MIN:g} minutes, "
+        f"no controller seems to manage {HPA.plural}: none wrote a status in the last {_RECENT_MIN:g} minutes, "
         f"and no {other_controllers.BUILT_IN} renews its Lease; {after}"
     )
 
 
 async def _has_writer(client: Client, now: int) -> bool:
-    """Whether a controller wrote a status not long ago.
+    """Whether a controller wrote a status recently.
 
-    Raises StatusError, and ValueError where that cannot be told, for one because there is no autoscaler to write about.
+    Raises StatusError, and ValueError where there is no autoscaler whose status could be written.
     """
     body = await client.get(HPA.path(), subject=HPA.resource, query=[("limit", str(LOOKED_AT))])
     items = watch_events.page(body).items
@@ -61,7 +61,7 @@ async def _has_writer(client: Client, now: int) -> bool:
 
 
 def _is_recent(raw: msgspec.Raw, now: int) -> bool:
-    """Whether a controller wrote the object's status not long ago; a person is none, nor is a migration.
+    """Whether a controller wrote the object's status recently; kubectl is none, nor is a migration.
 
     Raises ValueError.
     """

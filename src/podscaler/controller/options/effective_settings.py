@@ -1,14 +1,16 @@
-"""The settings that the controller of a cluster works with, for those who explain its decisions from outside.
+"""The settings that the controller of a cluster has, published in the cluster for `podscaler explain`.
 
 Our controller publishes them when it starts to lead: the entry `settings` of the ConfigMap `podscaler-history`, which
 it may write already. One that keeps histories in memory publishes nothing, and removes what an earlier process of its
-field manager published. The built-in controller's are read from the arguments of its pod, where a cluster shows that.
+field manager published. The settings of the built-in controller are read from the arguments of its pod, where the
+cluster shows it.
 
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,8 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.base.version import __version__
 from podscaler.controller.history import history_maps
-from podscaler.controller.history.history_maps import SETTINGS, Foreign, HistoryMaps
-from podscaler.controller.leaderelection.fence import Deposed
+from podscaler.controller.history.history_maps import SETTINGS, ForeignConfigMap, HistoryMaps
+from podscaler.controller.leaderelection.fence import LeadershipLost
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 from podscaler.kube.client import urls
@@ -32,6 +34,7 @@ BUILT_IN = "kube-controller-manager"
 BUILT_IN_NAMESPACE = "kube-system"
 ATTEMPTS = 5
 RETRY_DELAY_S = 2.0
+POLL_PERIOD_S = 1.0
 _FLAG_PREFIX = "horizontal-pod-autoscaler-"
 _GATES = "feature-gates"
 
@@ -62,13 +65,13 @@ class _Pods(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """What decisions are made with.
+    """The settings of a controller.
 
     Attributes:
-        decision: as the core takes it.
-        flags: by their names; those that nobody set may be missing.
-        origin: where they were read, for people.
-        manager: the field manager of the controller that has them.
+        decision: the settings of decisions.
+        flags: by their names; those that are not set may be missing.
+        origin: where they were read, for messages.
+        manager: the field manager of the controller.
     """
 
     decision: core_settings.Settings
@@ -77,7 +80,7 @@ class EffectiveSettings:
     manager: str
 
     def decision_with(self, given: Mapping[str, Any]) -> core_settings.Settings:
-        """What decisions are made with if these flags (by their names) were other ones; gates count one by one.
+        """The settings of decisions with other values of some flags (by their names); gates are merged one by one.
 
         Raises ValueError naming a flag with a value that it cannot have.
         """
@@ -86,21 +89,37 @@ class EffectiveSettings:
         return core_settings.from_flags({**self.flags, **given, _GATES: gates}, version)
 
 
+async def keep_published(
+    client: Client, settings: ControllerSettings, clock: Clock, *, has_begun: asyncio.Event, is_held: Callable[[], bool]
+) -> None:
+    """Publish the settings each time that this process begins to decide, until cancelled; never in a dry run.
+
+    Args:
+        has_begun: set when this process begins; cleared here.
+        is_held: whether nothing may be written yet.
+    """
+    while not settings.dry_run:
+        await has_begun.wait()
+        has_begun.clear()
+        while is_held():
+            await clock.sleep(POLL_PERIOD_S)
+        await publish(client, settings, clock)
+
+
 async def publish(client: Client, settings: ControllerSettings, clock: Clock) -> None:
     """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
 
-    A controller that keeps histories in memory removes them there instead.
-
-    What is not allowed, or not possible, is no reason not to work: explanations state their assumption then.
+    A controller that keeps histories in memory removes them there instead. Nothing depends on it but `podscaler
+    explain`, which states what it assumes where there are none.
     """
     maps = HistoryMaps(client, settings.settings_namespace)
     for attempt in range(ATTEMPTS):
         try:
             await (_remove(maps, settings) if settings.history_namespace is None else _write(maps, settings))
-        except Deposed:
-            return  # whoever leads next publishes
+        except LeadershipLost:
+            return  # the next leader publishes
         except StatusError as error:
-            if error.code == 403 or isinstance(error, Foreign) or attempt == ATTEMPTS - 1:
+            if error.code == 403 or isinstance(error, ForeignConfigMap) or attempt == ATTEMPTS - 1:
                 _log_failure(settings, error)
                 return
             await clock.sleep(RETRY_DELAY_S * 2**attempt)
@@ -109,17 +128,17 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
 
 
 async def _write(maps: HistoryMaps, settings: ControllerSettings) -> None:
-    """Raises StatusError, Deposed."""
+    """Raises StatusError, LeadershipLost."""
     published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
     await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
 
 
 async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
-    """Remove what a process of the same field manager published. Raises StatusError, Deposed."""
+    """Remove what a process of the same field manager published. Raises StatusError, LeadershipLost."""
     try:
         contents = await maps.read(history_maps.NAME)
         found = msgspec.json.decode(contents.entries.get(SETTINGS, "null"), type=_Published | None)
-    except (Foreign, ValueError):
+    except (ForeignConfigMap, ValueError):
         return  # `find_published` does not take these for settings either
     if found is not None and found.manager == settings.field_manager:
         await maps.update(history_maps.NAME, {SETTINGS: None}, contents.version)

@@ -1,18 +1,18 @@
 """The order in which the autoscalers of a part have their first turn."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from podscaler.base import concurrency as turns_of_syncs
-from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.assignment import Parts
+from podscaler.controller.assignment import RunningSyncs, WorkAssignment
+from podscaler.controller.reconcile.state import AutoscalerStates
 
-PERIOD_NS = 15 * NANOSECONDS
 KEYS = [("a", "one"), ("a", "two"), ("b", "one"), ("c", "one")]
 
 
 class Turns:
     """The keys that got a turn, with their delays in seconds."""
+
+    period_s = 15.0
 
     def __init__(self) -> None:
         self.added: list[tuple[tuple[str, str], float]] = []
@@ -24,16 +24,19 @@ class Turns:
         """A sync has ended."""
 
 
-def parts(turns: Turns) -> Parts:
+def assignment(turns: Turns) -> WorkAssignment:
     """With four autoscalers."""
-    memory: Any = SimpleNamespace(registered=dict.fromkeys(reversed(KEYS)))
+    states = AutoscalerStates()
+    for key in reversed(KEYS):
+        states.register(key)
     queue: Any = turns
 
     async def listed() -> None:
         """At once."""
 
-    around: Any = SimpleNamespace()
-    return Parts(around, memory, queue=queue, period_ns=PERIOD_NS, wait_listed=listed)
+    unused: Any = None
+    syncs = RunningSyncs(queue)
+    return WorkAssignment(states, syncs, queue, handover=unused, telemetry=unused, wait_listed=listed)
 
 
 async def _nothing() -> None:
@@ -43,15 +46,15 @@ async def _nothing() -> None:
 def test_the_first_round() -> None:
     """All have a turn, in the order of their names, spread over the round."""
     turns = Turns()
-    parts(turns).begin(lambda _key: True)
+    assignment(turns).begin(lambda _key: True)
     assert turns.added == [(key, index * 0.02) for index, key in enumerate(KEYS)]
 
 
 async def test_a_round_goes_on_where_the_last_one_stopped() -> None:
     """Who lost the lease in the middle of a round begins the next one with those that had no turn."""
-    turns, syncs = Turns(), turns_of_syncs.Slots(2)
-    made = parts(turns)
+    turns, syncs = Turns(), turns_of_syncs.Turns(2)
+    made = assignment(turns)
     for key in KEYS[:2]:
-        made.run(key, _nothing(), await syncs.take())
+        made.syncs.run(key, _nothing(), await syncs.take())
     made.begin(lambda _key: True)
     assert [key for key, _ in turns.added] == [*KEYS[2:], *KEYS[:2]]

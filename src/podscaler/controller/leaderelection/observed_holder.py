@@ -1,7 +1,7 @@
-"""Who holds the Lease by which an autoscaler is looked after, as somebody sees it who takes no part in the election.
+"""The holder of the Lease that counts for an autoscaler, as seen by a process that takes no part in the election.
 
-`podscaler explain` asks. An onlooker has one look and the holders' time stamps: whether a Lease is held is told by
-comparing the clocks of two machines, which elections never do.
+`podscaler explain` reads it. It has one reading of the Leases and the holders' timestamps: whether a Lease is live is
+decided by comparing the clocks of two machines, which elections never do.
 """
 
 from collections.abc import Iterable
@@ -9,22 +9,21 @@ from typing import NamedTuple
 
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.leaderelection import lease
+from podscaler.controller.leaderelection import lease, shard_assignment
 from podscaler.controller.leaderelection.lease import Lease
-from podscaler.controller.sharding import assignment
 from podscaler.kube.informers.cache import Key
 
 
 class Holding(NamedTuple):
-    """A Lease, and what it says.
+    """The Lease that counts for an autoscaler.
 
     Attributes:
         name: of the Lease.
-        holder: who holds it, or held it last; empty: it was released.
+        holder: the identity of the (last) holder; empty: it was released.
         renewed_at: the instant of the last renewal by the holder's clock; None: not known.
-        is_live: whether it lasts, by the clock of whoever looks.
-        shard: the autoscaler's; None: one controller does everything.
-        shards: how many there are; 0: the same.
+        is_live: whether it has not expired, by the local clock.
+        shard: of the autoscaler; None: there is a single leader.
+        shards: their number; 0: there is a single leader.
     """
 
     name: str
@@ -38,23 +37,22 @@ class Holding(NamedTuple):
 def find(leases: Iterable[Lease], election: str, key: Key, *, now: int) -> Holding | None:
     """The Lease that counts for an autoscaler; None where there is none.
 
-    Where controllers have split the work in several ways, one after the other, it is one that lasts, else the one that
-    was renewed last.
+    Where Leases with several numbers of shards are left, it is one that is live, else the one that was renewed last.
 
     Args:
-        leases: of an election, in any order.
+        leases: of the election, in any order.
         election: its name.
-        key: the autoscaler's.
-        now: this instant.
+        key: of the autoscaler.
+        now: this instant, in ns since the epoch.
     """
     found = [each for each in (_holding(one, election, key, now) for one in leases) if each is not None]
     return max(found, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)
 
 
 def _holding(found: Lease, election: str, key: Key, now: int) -> Holding | None:
-    """What a Lease says about an autoscaler; None where it is that of another shard, or of a member."""
+    """A Lease as the one that counts; None where it is that of another shard, or of a member."""
     shards = int(found.shards) if found.shards.isascii() and found.shards.isdigit() else 0
-    shard = assignment.shard_of(key, shards) if shards else None
+    shard = shard_assignment.shard_of(key, shards) if shards else None
     name = election if shard is None else lease.shard_name(election, shard)
     if found.metadata.name != name:
         return None
@@ -67,5 +65,5 @@ def _holding(found: Lease, election: str, key: Key, now: int) -> Holding | None:
 def _instant(text: str | None) -> int | None:
     try:
         return instants.parse(text) if text else None
-    except ValueError:  # somebody else's hand: the rest of the Lease may make sense
+    except ValueError:  # written by hand: the other fields may be valid
         return None
