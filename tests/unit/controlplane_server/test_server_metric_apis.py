@@ -8,7 +8,7 @@ from server_under_test import VIEWER_TOKEN, Object, Running, running_server
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
-from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
 
 CUSTOM = "custom.metrics.k8s.io"
 EXTERNAL = "external.metrics.k8s.io"

@@ -13,7 +13,7 @@ from patience import WITHIN_S
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 Object = dict[str, Any]
 METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
